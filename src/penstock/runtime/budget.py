@@ -1,0 +1,92 @@
+"""Bytes as a thing one must ask for.
+
+The plan gives each stage its share before the start. A stage leases from its own share only, so that one stage
+that waits can never be waiting for another: no deadlock by construction, and the sum of the shares is the limit.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import format_size
+
+
+class Share:
+    """The bytes of one stage: leased, returned, waited for."""
+
+    def __init__(self, name: str, limit_bytes: int, setting: str = "memory.limit") -> None:
+        self.name = name
+        self.limit_bytes = limit_bytes
+        self.setting = setting
+        self.held_bytes = 0
+        self.peak_bytes = 0
+        self._changed = threading.Condition()
+
+    def acquire(self, num_bytes: int, give_up: Callable[[], bool] = lambda: False) -> bool:
+        """Take bytes, waiting for this share's other holders. False when `give_up` said so before they came.
+
+        `wake()` makes waiting threads ask `give_up` again.
+        """
+        if num_bytes > self.limit_bytes:
+            raise BudgetExceeded(
+                f"{self.name} needs {format_size(num_bytes)} at once but may hold {format_size(self.limit_bytes)}; "
+                f"raise {self.setting}"
+            )
+        with self._changed:
+            while self.held_bytes + num_bytes > self.limit_bytes:
+                if give_up():
+                    return False
+                self._changed.wait()
+            self.held_bytes += num_bytes
+            self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        return True
+
+    def release(self, num_bytes: int) -> None:
+        """Give bytes back."""
+        with self._changed:
+            self.held_bytes -= num_bytes
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Let every waiting thread look again whether it should give up."""
+        with self._changed:
+            self._changed.notify_all()
+
+    @contextmanager
+    def lease(self, num_bytes: int) -> Iterator[None]:
+        """Hold bytes for the length of a `with` block."""
+        self.acquire(num_bytes)
+        try:
+            yield
+        finally:
+            self.release(num_bytes)
+
+
+class MemoryBudget:
+    """All bytes that may be given out, and who has how many."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.shares: dict[str, Share] = {}
+
+    @property
+    def unshared_bytes(self) -> int:
+        """What no stage has been given yet."""
+        return self.limit_bytes - sum(share.limit_bytes for share in self.shares.values())
+
+    def share(self, name: str, num_bytes: int, setting: str = "memory.limit") -> Share:
+        """Give a stage its bytes; `setting` is the key of the run file to name when they are too few."""
+        if name in self.shares:
+            raise ValueError(f"stage '{name}' has its share already")
+        if num_bytes > self.unshared_bytes:
+            raise BudgetExceeded(
+                f"{name} asks for {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
+                f"{format_size(self.limit_bytes)} are left ({self._holders()}); lower {setting} or raise memory.limit"
+            )
+        self.shares[name] = Share(name, num_bytes, setting)
+        return self.shares[name]
+
+    def _holders(self) -> str:
+        held = [f"{share.name} {format_size(share.limit_bytes)}" for share in self.shares.values()]
+        return ", ".join(held) or "nothing given out yet"

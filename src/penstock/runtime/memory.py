@@ -1,0 +1,102 @@
+"""What the process tree really takes: sampled in a thread, with the peak of every stage.
+
+Bytes are PSS where the kernel tells it (shared pages count once over the tree), else RSS.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+
+def process_bytes(process: psutil.Process) -> int:
+    """Bytes of one process: its proportional share of memory, or its resident set where that is not told."""
+    try:
+        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def tree_bytes(root: psutil.Process | None = None) -> int:
+    """Bytes of this process and all it started."""
+    root = root or psutil.Process()
+    return process_bytes(root) + sum(process_bytes(child) for child in root.children(recursive=True))
+
+
+@dataclass(slots=True)
+class MemoryReport:
+    """Peaks of the process tree, in bytes: of the whole run and of each stage."""
+
+    limit_bytes: int
+    start_bytes: int = 0
+    peak_bytes: int = 0
+    peak_stage: str = "start"
+    stage_peaks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the tree ever took more than its limit."""
+        return self.peak_bytes > self.limit_bytes
+
+    def see(self, stage: str, num_bytes: int) -> None:
+        """Count one sample."""
+        self.stage_peaks[stage] = max(num_bytes, self.stage_peaks.get(stage, 0))
+        if num_bytes > self.peak_bytes:
+            self.peak_bytes, self.peak_stage = num_bytes, stage
+
+
+class MemoryMonitor:
+    """Samples the process tree every `interval_seconds` while it is open; also at every change of stage."""
+
+    def __init__(self, limit_bytes: int, interval_seconds: float = 0.2) -> None:
+        self.report = MemoryReport(limit_bytes)
+        self._interval_seconds = interval_seconds
+        self._stage = "start"
+        self._process = psutil.Process()
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._watch, name="penstock-memory", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.report.start_bytes = self.sample()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed.set()
+        self._thread.join()
+        self.sample()
+
+    def sample(self) -> int:
+        """Measure now, and count it for the stage that is running."""
+        num_bytes = tree_bytes(self._process)
+        with self._lock:
+            self.report.see(self._stage, num_bytes)
+        return num_bytes
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what is sampled inside the `with` block for the stage `name`."""
+        before, self._stage = self._stage, name
+        try:
+            yield
+        finally:
+            self.sample()
+            self._stage = before
+
+    def _watch(self) -> None:
+        while not self._closed.wait(self._interval_seconds):
+            self.sample()
