@@ -1,0 +1,58 @@
+"""The program `penstock`: its commands, and what they share."""
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.check import check
+from penstock.cli.demo import demo
+from penstock.cli.doctor import doctor
+from penstock.cli.errors import Debug
+from penstock.cli.evaluate import evaluate
+from penstock.cli.inspect import inspect
+from penstock.cli.predict import predict
+from penstock.cli.sample_data import sample_data
+from penstock.cli.schema import schema
+from penstock.cli.train import train, train_eval
+
+app = typer.Typer(
+    name="penstock",
+    help="Carry training data from disk to a trained model inside a memory limit.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={
+        # --memory_limit and --memory-limit are the same option.
+        "token_normalize_func": lambda word: word.replace("_", "-"),
+        "help_option_names": ["-h", "--help"],
+    },
+)
+
+
+@app.callback()
+def program(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Carry training data from disk to a trained model inside a memory limit."""
+    Debug.shown = debug
+
+
+app.command()(train)
+app.command("train-eval", hidden=True)(train_eval)
+app.command("eval")(evaluate)
+app.command()(predict)
+app.command()(check)
+app.command()(inspect)
+app.command("sample-data")(sample_data)
+app.command()(schema)
+app.command()(doctor)
+app.command(hidden=True)(demo)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

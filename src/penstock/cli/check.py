@@ -1,0 +1,27 @@
+"""`penstock check`."""
+
+from penstock.cli import options
+from penstock.cli.errors import one_line_errors
+
+
+def check(
+    run_file: options.RunFile,
+    train_input_path: options.TrainInput = None,
+    eval_input_path: options.EvalInput = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+) -> None:
+    """Read RUN, open its data, build its model, take one batch; write nothing."""
+    with one_line_errors():
+        paths = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.checking import check as check_run
+        from penstock.pipeline.summary import check_summary
+
+        print(check_summary(check_run(run)))

@@ -1,0 +1,44 @@
+"""Options that several commands share, and how they become edits of the run file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from penstock.pipeline.run_config import RunConfig
+
+RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="The run file: YAML, JSON or protobuf text.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a key of the run file; may be repeated."),
+]
+EditJson = Annotated[
+    str | None, typer.Option("--edit_config_json", metavar="JSON", help="Changes as one JSON object of path: value.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Keys that have no effect here are errors.")]
+ModelDir = Annotated[str | None, typer.Option("--model_dir", help="Where everything of the run goes.")]
+TrainInput = Annotated[str | None, typer.Option("--train_input_path", help="Training files.")]
+EvalInput = Annotated[str | None, typer.Option("--eval_input_path", help="Evaluation files.")]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GiB.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
+CheckpointPath = Annotated[
+    str | None,
+    typer.Option("--checkpoint_path", metavar="PATH", help="A checkpoint, 'latest' or 'best' (default: latest)."),
+]
+
+
+def load(
+    run_file: Path,
+    paths: dict[str, str | None],
+    sets: list[str] | None,
+    edit_json: str | None = None,
+    strict: bool = False,
+) -> "RunConfig":
+    """The run file after the command line had its say: paths first, then edits in the order given."""
+    from penstock.pipeline.run_files import load_run_with_notices, tell
+
+    given = {path: value for path, value in paths.items() if value is not None}
+    run, notices = load_run_with_notices(run_file, given, sets or [], edit_json, strict)
+    tell(notices)
+    return run

@@ -1,0 +1,77 @@
+"""`penstock train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.errors import one_line_errors
+
+Continue = Annotated[
+    bool, typer.Option("--continue_train", "--resume", help="Go on from the newest whole checkpoint.")
+]
+FineTune = Annotated[
+    str | None, typer.Option("--fine_tune_checkpoint", help="Start from this checkpoint's model, at step 0.")
+]
+IgnoreOptimizer = Annotated[
+    bool, typer.Option("--ignore_restore_optimizer", help="Continue with the model, but a fresh optimizer.")
+]
+
+
+def train(
+    run_file: options.RunFile,
+    continue_train: Continue = False,
+    train_input_path: options.TrainInput = None,
+    eval_input_path: options.EvalInput = None,
+    model_dir: options.ModelDir = None,
+    fine_tune_checkpoint: FineTune = None,
+    ignore_restore_optimizer: IgnoreOptimizer = False,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+    plain: options.Plain = False,
+) -> None:
+    """Train the run described in RUN, and evaluate it."""
+    with one_line_errors():
+        paths = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.summary import training_summary
+        from penstock.pipeline.training import train as train_run
+
+        result = train_run(
+            run, resume=continue_train, restore_optimizer=not ignore_restore_optimizer, plain=plain
+        )
+        print(training_summary(result))
+        if result.exit_code:
+            raise typer.Exit(result.exit_code)
+
+
+def train_eval(
+    pipeline_config_path: Annotated[Path, typer.Option("--pipeline_config_path")],
+    continue_train: Continue = False,
+    train_input_path: options.TrainInput = None,
+    eval_input_path: options.EvalInput = None,
+    model_dir: options.ModelDir = None,
+    fine_tune_checkpoint: FineTune = None,
+    ignore_restore_optimizer: IgnoreOptimizer = False,
+    edit_config_json: options.EditJson = None,
+) -> None:
+    """The command `train` under the name and the options of older scripts."""
+    train(
+        pipeline_config_path,
+        continue_train,
+        train_input_path,
+        eval_input_path,
+        model_dir,
+        fine_tune_checkpoint,
+        ignore_restore_optimizer,
+        edit_config_json=edit_config_json,
+    )

@@ -1,0 +1,54 @@
+"""The prediction loop: scores in input order, beside the columns that were asked to stay."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.config.nearest import hint
+from penstock.loops.evaluate import Predictions, Scoring, evaluation_mode
+from penstock.tensors.batch import Batch
+
+
+def predict(
+    model: nn.Module, scoring: Scoring, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """One record batch per batch: reserved columns first, then predictions, rows as they came."""
+    for batch in batches:
+        # The mode is set around each batch, not around the loop: a generator may be left half-way.
+        with evaluation_mode(model):
+            predictions = scoring.predict(batch)
+        yield as_record_batch(select(predictions, output_columns), batch)
+
+
+def select(predictions: Predictions, names: Sequence[str] | None) -> Predictions:
+    """The predictions that were asked for, in that order; all of them when nothing was."""
+    if names is None:
+        return predictions
+    for name in names:
+        if name not in predictions:
+            raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, predictions)}")
+    return {name: predictions[name] for name in names}
+
+
+def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:
+    """Arrow columns of one batch."""
+    reserved = batch.reserves.get() if batch.reserves is not None else None
+    columns: dict[str, pa.Array] = {}
+    if reserved is not None:
+        columns.update(zip(reserved.schema.names, reserved.columns, strict=True))
+    for name, values in predictions.items():
+        if name in columns:
+            raise ConfigError(f"reserved column '{name}' has the name of a prediction; rename it or leave it out")
+        columns[name] = as_arrow(values)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def as_arrow(values: torch.Tensor) -> pa.Array:
+    """A column of numbers, or of fixed-size lists for predictions with a width."""
+    array = values.detach().to("cpu", torch.float32).numpy()
+    if array.ndim == 1:
+        return pa.array(array)
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])

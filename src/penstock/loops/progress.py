@@ -1,0 +1,45 @@
+"""How far a training run is: part of the checkpoint, so that a resumed run goes on counting where it was."""
+
+from dataclasses import asdict, dataclass
+
+from penstock.runtime.state import State
+
+
+@dataclass(slots=True)
+class TrainingProgress:
+    """Completed steps and epochs, and the mean loss since the last line of the log."""
+
+    step: int = 0
+    epoch: int = 0
+    rows: int = 0
+    epoch_steps: int = 0
+    window_steps: int = 0
+    window_loss: float = 0.0
+
+    def count(self, num_rows: int, loss: float) -> None:
+        """One more step is done."""
+        self.step += 1
+        self.epoch_steps += 1
+        self.rows += num_rows
+        self.window_steps += 1
+        self.window_loss += loss
+
+    def end_epoch(self) -> None:
+        """One more epoch is done."""
+        self.epoch += 1
+        self.epoch_steps = 0
+
+    def take_window_loss(self) -> float:
+        """The mean loss of the steps since this was last asked."""
+        mean = self.window_loss / self.window_steps
+        self.window_steps, self.window_loss = 0, 0.0
+        return mean
+
+    def state_dict(self) -> State:
+        """All counts."""
+        return asdict(self)
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from these counts."""
+        for name, value in state.items():
+            setattr(self, name, value)

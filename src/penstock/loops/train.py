@@ -1,0 +1,127 @@
+"""The training loop: take a batch, take a step, tell those who listen."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.config.errors import DataError
+from penstock.loops.cadence import End, Every
+from penstock.loops.progress import TrainingProgress
+from penstock.runtime.state import Resumable
+from penstock.tensors.batch import Batch
+
+
+class BatchSource(Resumable, Protocol):
+    """Batches of one epoch after another; its state is the place after the last batch given out."""
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch."""
+        ...
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds spent on steps, and how many of them waiting for data."""
+
+    waiting: float = 0.0
+    working: float = 0.0
+
+    def waiting_share(self) -> float:
+        """Share of the time that went into waiting for data."""
+        total = self.waiting + self.working
+        return self.waiting / total if total else 0.0
+
+
+class Hooks(Protocol):
+    """Who listens to a training run, and may act on it."""
+
+    def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
+        """A step is done."""
+        ...
+
+    def on_save_due(self, progress: TrainingProgress) -> None:
+        """A checkpoint should be written now."""
+        ...
+
+    def on_evaluate_due(self, progress: TrainingProgress) -> None:
+        """The model should be evaluated now."""
+        ...
+
+    def stop_requested(self) -> bool:
+        """Whether to stop after this step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """When training ends, and when it saves and evaluates on the way."""
+
+    end: End
+    save_every: Every
+    evaluate_every: Every
+
+
+def train(
+    step: Callable[[Batch, TrainingProgress], float],
+    batches: BatchSource,
+    progress: TrainingProgress,
+    timetable: Timetable,
+    hooks: Hooks,
+) -> None:
+    """Train until the end is reached or a hook asks to stop; `progress` and `batches` hold the place."""
+    stopwatch = Stopwatch()
+    while not timetable.end.reached(progress):
+        for batch in timed(batches, stopwatch):
+            loss = step(batch, progress)
+            if not math.isfinite(loss):
+                raise DataError(
+                    f"step {progress.step + 1}: the loss is {loss} on {batch.num_rows} rows{place(batch)}; "
+                    "look at these rows, or lower the learning rate"
+                )
+            progress.count(batch.num_rows, loss)
+            hooks.on_step(progress, loss, stopwatch)
+            tell_what_is_due(hooks, timetable, progress, Every.due_after_step)
+            if hooks.stop_requested() or timetable.end.reached(progress):
+                return
+        if progress.epoch_steps == 0:
+            raise DataError(
+                "the training data gave no batch: it has no rows, or fewer than batch_size with drop_remainder"
+            )
+        progress.end_epoch()
+        batches.set_epoch(progress.epoch)
+        tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
+        if hooks.stop_requested():
+            return
+
+
+def tell_what_is_due(
+    hooks: Hooks, timetable: Timetable, progress: TrainingProgress, due: Callable[[Every, TrainingProgress], bool]
+) -> None:
+    """Save first, so that an evaluation always speaks of a checkpoint that exists."""
+    if due(timetable.save_every, progress):
+        hooks.on_save_due(progress)
+    if due(timetable.evaluate_every, progress):
+        hooks.on_evaluate_due(progress)
+
+
+def timed(batches: BatchSource, stopwatch: Stopwatch) -> Iterator[Batch]:
+    """The same batches, with the time they kept us waiting and the time we took over them."""
+    source = iter(batches)
+    while True:
+        asked_at = time.perf_counter()
+        batch = next(source, None)
+        if batch is None:
+            return
+        given_at = time.perf_counter()
+        stopwatch.waiting += given_at - asked_at
+        yield batch
+        stopwatch.working += time.perf_counter() - given_at
+
+
+def place(batch: Batch) -> str:
+    """Where a batch came from, for a message."""
+    return f" ({batch.position})" if batch.position is not None else ""
