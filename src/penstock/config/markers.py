@@ -20,9 +20,14 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The field is checked, but what it asks for is not available yet."""
+    """The field is checked, but what it asks for is not available yet.
+
+    Training stops when it is written with another value than its default, unless it is `harmless`: then the
+    run gives the same model without it, and a warning is enough.
+    """
 
     what: str
+    harmless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

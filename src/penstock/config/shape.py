@@ -1,0 +1,158 @@
+"""What a section can hold, told in the few terms that syntaxes, edits and writers need.
+
+Pydantic knows everything about a field; those who walk over data only ask whether a place holds a section, a list,
+a map or a value, and of which kind. The shape of a class is derived once.
+"""
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from penstock.config.markers import Ignored, Later, Legacy, Marker, Refused
+from penstock.config.section import Section
+from penstock.config.sizes import SizeInBytes
+
+_WORDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarShape:
+    """One int, float, bool or str."""
+
+    type: type
+    words = property(lambda self: _WORDS[self.type])
+
+
+@dataclass(frozen=True, slots=True)
+class EnumShape:
+    """One of a list of names."""
+
+    names: tuple[str, ...]
+    title: str
+    words = "one of the known names"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeShape:
+    """A number of bytes, or a text such as 64MiB."""
+
+    words = "a size such as 64MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class UnionShape:
+    """One value of several kinds, such as a number or a name."""
+
+    members: tuple["Shape", ...]
+    words = property(lambda self: " or ".join(member.words for member in self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyShape:
+    """Anything that JSON can hold."""
+
+    words = "any value"
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape:
+    """Zero or more values of one shape."""
+
+    item: "Shape"
+    words = "a list"
+
+
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """Values of one shape by text keys."""
+
+    value: "Shape"
+    words = "a mapping"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionShape:
+    """A nested section."""
+
+    section: type[Section]
+    words = "a section"
+
+
+Shape = ScalarShape | EnumShape | SizeShape | UnionShape | AnyShape | ListShape | MapShape | SectionShape
+
+
+@dataclass(frozen=True, slots=True)
+class FieldShape:
+    """One field of a section: its Python name, its key in the file, and what it holds."""
+
+    name: str
+    key: str
+    shape: Shape
+    markers: tuple[Marker, ...]
+    info: FieldInfo
+
+    @property
+    def default(self) -> Any:
+        """The value when the file does not write the field; None when it must."""
+        return None if self.info.is_required() else self.info.get_default(call_default_factory=True)
+
+
+@cache
+def fields_of(section: type[Section]) -> Mapping[str, FieldShape]:
+    """The fields of a section by the keys that a run file uses."""
+    fields = (_field(name, info) for name, info in section.model_fields.items())
+    return {field.key: field for field in fields}
+
+
+def child_shape(shape: Shape | None, part: str | int) -> Shape | None:
+    """The shape one step further along a path, or None when there is none or it is free."""
+    if isinstance(shape, SectionShape):
+        field = fields_of(shape.section).get(str(part))
+        return field.shape if field else None
+    if isinstance(shape, ListShape):
+        return shape.item
+    return shape.value if isinstance(shape, MapShape) else None
+
+
+def _field(name: str, info: FieldInfo) -> FieldShape:
+    annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+    markers = tuple(note for note in info.metadata if isinstance(note, Ignored | Later | Refused | Legacy))
+    return FieldShape(name, info.alias or name, _shape(annotation), markers, info)
+
+
+def _shape(annotation: Any) -> Shape:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        is_size = any(isinstance(note, SizeInBytes) for note in arguments[1:])
+        return SizeShape() if is_size else _shape(arguments[0])
+    if origin is Union or origin is types.UnionType:
+        return _union([_shape(argument) for argument in arguments if argument is not type(None)])
+    if origin is Literal:
+        return EnumShape(tuple(str(value) for value in arguments), "Literal")
+    if origin is not None and issubclass(origin, Mapping):
+        return MapShape(_shape(arguments[1]))
+    if origin is not None and issubclass(origin, Sequence | frozenset | set):
+        return ListShape(_shape(arguments[0]))
+    return _plain_shape(annotation)
+
+
+def _plain_shape(annotation: Any) -> Shape:
+    if annotation is Any or annotation is object or annotation is PydanticUndefined:
+        return AnyShape()
+    if issubclass(annotation, Section):
+        return SectionShape(annotation)
+    if issubclass(annotation, Enum):
+        return EnumShape(tuple(str(member.value) for member in annotation), annotation.__qualname__)
+    if annotation in _WORDS:
+        return ScalarShape(annotation)
+    raise TypeError(f"a section cannot hold {annotation}")
+
+
+def _union(members: list[Shape]) -> Shape:
+    return members[0] if len(members) == 1 else UnionShape(tuple(members))

@@ -1,0 +1,34 @@
+"""Types of option values that many sections share: numbers in a range, words from a list."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from penstock.config.nearest import hint
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1, both included."""
+
+DropoutRatio = Annotated[float, Field(ge=0, lt=1)]
+"""The share that is dropped: from 0 to below 1."""
+
+NonNegativeNumber = Annotated[float, Field(ge=0)]
+"""A number that is not below 0."""
+
+PositiveNumber = Annotated[float, Field(gt=0)]
+"""A number above 0."""
+
+
+def words(*known: str) -> Any:
+    """The annotation of a text field that takes only these words.
+
+    An enum would be the plain way for a new field; text-format files of old write these words in quotes, which
+    makes them strings.
+    """
+
+    def check(word: str) -> str:
+        if word not in known:
+            raise ValueError(f"is '{word}'; {hint(word, known)}")
+        return word
+
+    return AfterValidator(check)
