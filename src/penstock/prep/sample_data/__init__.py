@@ -1,0 +1,28 @@
+"""Data with a known answer: rows whose labels are drawn from a planted model.
+
+A kind ("clicks", "criteo") makes blocks of rows, each from a generator of its own, so that row i is the same however
+rows are cut into files. While rows are written, the true probabilities are scored against the drawn labels: the best
+AUC any model can reach is known, printed, and kept in sample.json.
+"""
+
+from penstock.prep.sample_data.block import BLOCK_ROWS, KINDS, Block, SampleKind
+from penstock.prep.sample_data.formats import FORMATS
+from penstock.prep.sample_data.layout import DEFAULT_SPLITS
+from penstock.prep.sample_data.rows import sample_blocks
+from penstock.prep.sample_data.summary import LabelSummary, SampleSummary, SplitSummary, read_summary
+from penstock.prep.sample_data.write import write_sample_data
+
+__all__ = [
+    "BLOCK_ROWS",
+    "Block",
+    "DEFAULT_SPLITS",
+    "FORMATS",
+    "KINDS",
+    "LabelSummary",
+    "SampleKind",
+    "SampleSummary",
+    "SplitSummary",
+    "read_summary",
+    "sample_blocks",
+    "write_sample_data",
+]

@@ -1,0 +1,91 @@
+"""The `criteo` kind: 13 numbers and 26 ids, already encoded, with one label; the shape of display-ad logs."""
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.prep.sample_data.block import BLOCK_ROWS, Block
+from penstock.prep.sample_data.calibration import Calibration
+from penstock.prep.sample_data.draws import (
+    FloatArray,
+    IntArray,
+    generator,
+    hashed_effects,
+    or_zero,
+    sigmoid,
+    zipf_ids,
+)
+
+NUM_NUMBERS = 13
+CARDINALITIES = (
+    1_400, 550, 60_000, 40_000, 300, 20, 12_000, 600, 4, 30_000, 5_000, 50_000, 3_200, 26, 11_000, 45_000, 10, 4_500,
+    2_000, 5, 48_000, 18, 16, 25_000, 90, 20_000,
+)  # fmt: skip
+"""How many ids `cat_1` to `cat_26` have."""
+
+_SMALL = 1_000
+"""Columns with fewer ids than this carry most of the signal: their ids are seen often enough to be learned."""
+_SMALL_COLUMN_SCALE = 0.42
+_LARGE_COLUMN_SCALE = 0.15
+_CROSS_SCALE = 0.55
+_CROSSED_COLUMNS = ((5, 13), (8, 16), (19, 21), (22, 24))
+"""Pairs of small columns (counted from 0) whose ids act together, beyond what each does alone."""
+_MISSING_SHARES = np.array([0.4, 0.0, 0.2, 0.2, 0.03, 0.2, 0.04, 0.0, 0.04, 0.45, 0.04, 0.75, 0.2])
+
+
+class Criteo:
+    """Numbers are log(1 + count), some missing; ids are Zipf in their column's range."""
+
+    planted = (
+        "label is drawn with a probability whose logit adds one effect per id (larger for columns with few ids), "
+        "products of effects for four pairs of columns, and a slope per number that is there"
+    )
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        rng = generator(seed, "criteo.model")
+        self._slopes = rng.normal(0.0, 0.2, NUM_NUMBERS)
+        self._centers = rng.uniform(0.8, 2.2, NUM_NUMBERS)
+        self._column_keys = rng.integers(0, 2**62, len(CARDINALITIES))
+        self._cross_keys = rng.integers(0, 2**62, (len(_CROSSED_COLUMNS), 2))
+        unseen_rows = self._draw_rows(generator(seed, "criteo.calibration"))
+        self._calibration = Calibration.measure(self._raw_logit(*unseen_rows))
+
+    def block(self, index: int) -> Block:
+        """The rows from index * BLOCK_ROWS on."""
+        rng = generator(self._seed, "criteo.rows", index)
+        numbers, ids = self._draw_rows(rng)
+        probability = sigmoid(self._calibration.apply(self._raw_logit(numbers, ids)))
+        label = (rng.random(BLOCK_ROWS) < probability).astype(np.int64)
+        columns = {"label": pa.array(label)}
+        for place, values in enumerate(numbers, start=1):
+            columns[f"int_{place}"] = pa.array(values.astype(np.float32), from_pandas=True)
+        for place, column_ids in enumerate(ids, start=1):
+            columns[f"cat_{place}"] = pa.array(column_ids)
+        return Block(pa.RecordBatch.from_pydict(columns), probabilities={"label": probability}, expectations={})
+
+    def _draw_rows(self, rng: np.random.Generator) -> tuple[list[FloatArray], list[IntArray]]:
+        numbers = _draw_numbers(rng, self._centers)
+        return numbers, [zipf_ids(rng, cardinality, BLOCK_ROWS) for cardinality in CARDINALITIES]
+
+    def _raw_logit(self, numbers: list[FloatArray], ids: list[IntArray]) -> FloatArray:
+        logit = np.zeros(BLOCK_ROWS)
+        for values, slope, center in zip(numbers, self._slopes, self._centers, strict=True):
+            logit += slope * or_zero(values - center)
+        for column_ids, cardinality, key in zip(ids, CARDINALITIES, self._column_keys, strict=True):
+            scale = _SMALL_COLUMN_SCALE if cardinality < _SMALL else _LARGE_COLUMN_SCALE
+            logit += scale * hashed_effects(column_ids, int(key))
+        for (left, right), (left_key, right_key) in zip(_CROSSED_COLUMNS, self._cross_keys, strict=True):
+            left_effect = hashed_effects(ids[left], int(left_key))
+            logit += _CROSS_SCALE * left_effect * hashed_effects(ids[right], int(right_key))
+        return logit
+
+
+def _draw_numbers(rng: np.random.Generator, centers: FloatArray) -> list[FloatArray]:
+    """log(1 + count) of skewed counts, NaN where missing."""
+    numbers = []
+    for center, missing in zip(centers, _MISSING_SHARES, strict=True):
+        counts = np.floor(np.exp(rng.normal(center, 1.0, BLOCK_ROWS)))
+        values = np.log1p(counts)
+        values[rng.random(BLOCK_ROWS) < missing] = np.nan
+        numbers.append(values)
+    return numbers

@@ -1,0 +1,108 @@
+"""Writes sample data: files of each split, and a summary with what a model can reach on them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.prep.sample_data.block import KINDS
+from penstock.prep.sample_data.formats import FORMATS
+from penstock.prep.sample_data.layout import DEFAULT_SPLITS, FilePlan, plan_files, split_rows
+from penstock.prep.sample_data.rows import RowSource
+from penstock.prep.sample_data.summary import SampleSummary, SplitSummary
+from penstock.prep.sample_data.tally import Tally
+from penstock.prep.sample_data.target import whole_directory
+
+_LATER_FORMATS = ("tfrecord",)
+
+
+def write_sample_data(
+    kind: str,
+    num_rows: int,
+    out: Path,
+    *,
+    format: str = "parquet",
+    num_files: int = 4,
+    row_group_rows: int = 65_536,
+    seed: int = 0,
+    splits: Mapping[str, float] = DEFAULT_SPLITS,
+    with_truth: bool = False,
+    overwrite: bool = False,
+    on_rows: Callable[[int], None] = lambda num_rows: None,
+) -> SampleSummary:
+    """Write rows of a kind ("clicks", "criteo") to out/<split>/part-00000.<format> and so on, with out/sample.json.
+
+    Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per split;
+    `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data, nothing else;
+    `on_rows` hears after every row group how many rows it had.
+    """
+    _check_counts(num_rows=(num_rows, 1), num_files=(num_files, 1), row_group_rows=(row_group_rows, 1), seed=(seed, 0))
+    _check_format(format)
+    make_kind = KINDS.get(kind)
+    plans = list(plan_files(split_rows(num_rows, splits), num_files, format))
+    with whole_directory(out, overwrite=overwrite) as directory:
+        sample = make_kind(seed)
+        work = _Work(directory, RowSource(sample), format, row_group_rows, with_truth, on_rows)
+        tallies = {split: work.write(plan for plan in plans if plan.split == split) for split in splits}
+        summary = _summarize(plans, tallies, kind=kind, format=format, seed=seed, planted=sample.planted)
+        summary.save(directory)
+    return summary
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What all files of one call share."""
+
+    directory: Path
+    source: RowSource
+    format: str
+    row_group_rows: int
+    with_truth: bool
+    on_rows: Callable[[int], None]
+
+    def write(self, plans: Iterator[FilePlan]) -> Tally:
+        """Write the files of one split, and count their labels."""
+        tally = Tally()
+        write_file = FORMATS.get(self.format)
+        for plan in plans:
+            path = self.directory / plan.name
+            path.parent.mkdir(exist_ok=True)
+            write_file(path, self._row_groups(plan, tally))
+        return tally
+
+    def _row_groups(self, plan: FilePlan, tally: Tally) -> Iterator[pa.Table]:
+        for start in range(plan.start, plan.stop, self.row_group_rows):
+            batches = []
+            for piece in self.source.pieces(start, min(start + self.row_group_rows, plan.stop)):
+                tally.update(piece)
+                batches.append(piece.with_truth().rows if self.with_truth else piece.rows)
+            table = pa.Table.from_batches(batches)
+            yield table
+            self.on_rows(table.num_rows)
+
+
+def _summarize(
+    plans: list[FilePlan], tallies: Mapping[str, Tally], *, kind: str, format: str, seed: int, planted: str
+) -> SampleSummary:
+    total, splits = Tally(), {}
+    for split, tally in tallies.items():
+        total.merge(tally)
+        own_plans = [plan for plan in plans if plan.split == split]
+        num_rows = sum(plan.stop - plan.start for plan in own_plans)
+        splits[split] = SplitSummary(tuple(plan.name for plan in own_plans), num_rows, tally.summarize())
+    num_rows = sum(split.rows for split in splits.values())
+    return SampleSummary(kind, format, seed, num_rows, planted, total.summarize(), splits)
+
+
+def _check_counts(**counts: tuple[int, int]) -> None:
+    for name, (count, least) in counts.items():
+        if count < least:
+            raise ConfigError(f"{name} is {count}; it must be at least {least}")
+
+
+def _check_format(format: str) -> None:
+    if format in _LATER_FORMATS:
+        raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
+    FORMATS.get(format)
