@@ -1,0 +1,15 @@
+"""State on disk, whole or absent.
+
+A checkpoint is a directory `step-N`: safetensors files with the tensors (one per rank, divided by
+torch.distributed.checkpoint), JSON documents with everything else, and a manifest, written last, that lists
+all of it with sizes and checksums. It is written under a hidden name, flushed, and renamed when whole;
+opening checks every byte before anything is used. Nothing is ever pickled or unpickled. Importing this
+package does not import torch.
+"""
+
+from penstock.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from penstock.checkpoint.difference import Difference
+from penstock.checkpoint.retention import stale
+from penstock.checkpoint.store import CheckpointStore
+
+__all__ = ["Checkpoint", "CheckpointStore", "Difference", "open_checkpoint", "stale"]

@@ -1,0 +1,93 @@
+"""One whole checkpoint, opened: verified first, then read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.checkpoint.difference import Difference
+from penstock.checkpoint.documents import decode_document
+from penstock.checkpoint.durable import checksum
+from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.ranks import Ranks
+from penstock.config.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Checkpoint:
+    """A checkpoint whose files are all there and unchanged since they were written."""
+
+    def __init__(self, path: Path, manifest: Manifest, ranks: Ranks) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._ranks = ranks
+        self.documents: dict[str, Any] = {name: self._document(name) for name in manifest.documents}
+
+    @property
+    def step(self) -> int:
+        """How many steps had been taken when it was written."""
+        return self.manifest.step
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its tensors."""
+        return frozenset(self.manifest.tensors)
+
+    def difference(self, into: "Mapping[str, torch.Tensor]") -> Difference:
+        """How the tensors of `into` differ from those of the checkpoint by name, shape and dtype."""
+        from penstock.checkpoint.tensors import describe
+
+        return Difference.between(self.manifest.tensors, describe(into))
+
+    def load_tensors(self, into: "Mapping[str, torch.Tensor]", strict: bool = True) -> Difference:
+        """Fill the tensors of `into` in place; every rank must call.
+
+        Everything is compared before anything is read. `strict` wants the same names on both sides; otherwise
+        what both have is loaded, and the difference is for the caller to show. A tensor of another shape or
+        dtype is always an error.
+        """
+        from penstock.checkpoint.tensors import read_tensors
+
+        difference = self.difference(into)
+        if difference.changed or (strict and difference):
+            raise CheckpointError(f"{self.path}: does not fit this model: {difference}")
+        wanted = {name: tensor for name, tensor in into.items() if name in self.manifest.tensors}
+        read_tensors(self.path, self.manifest.tensors, wanted, alone=self._ranks.alone)
+        return difference
+
+    def _document(self, name: str) -> Any:
+        try:
+            return decode_document((self.path / f"{name}.json").read_bytes())
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{self.path}: document '{name}' cannot be read ({error})") from None
+
+
+def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
+    """Open a checkpoint after checking every byte of it; every rank must call, and each checks its part."""
+    ranks = ranks or Ranks()
+    manifest = ranks.together(lambda: _verified(path, ranks))
+    return Checkpoint(path, manifest, ranks)
+
+
+def check_sizes(path: Path, manifest: Manifest) -> None:
+    """The quick look: every file is there and as long as it was."""
+    for name, record in manifest.files.items():
+        try:
+            size_bytes = (path / name).stat().st_size
+        except OSError:
+            raise CheckpointError(f"{path}: file '{name}' is missing") from None
+        if size_bytes != record.size_bytes:
+            raise CheckpointError(
+                f"{path}: file '{name}' has {size_bytes} bytes instead of {record.size_bytes}"
+            )
+
+
+def _verified(path: Path, ranks: Ranks) -> Manifest:
+    """The manifest, when all files are there and this rank's part of them is unchanged."""
+    manifest = Manifest.read(path)
+    check_sizes(path, manifest)
+    for name in ranks.share_of(sorted(manifest.files)):
+        if checksum(path / name) != manifest.files[name].crc32:
+            raise CheckpointError(f"{path}: file '{name}' was changed or damaged after it was written")
+    return manifest

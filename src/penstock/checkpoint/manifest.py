@@ -1,0 +1,130 @@
+"""The table of contents of a checkpoint: what is in it, where, and how to know that it is whole.
+
+`manifest.json` is the last file written. It names every file with its size and checksum and every tensor with
+its shape, dtype and the pieces it is stored in, so that nothing has to be guessed from, or executed out of,
+the rest.
+"""
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Self
+
+from penstock.config.errors import CheckpointError
+
+MANIFEST_NAME = "manifest.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """Size and CRC-32 of one file of the checkpoint."""
+
+    size_bytes: int
+    crc32: int
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRecord:
+    """One box of a tensor: where it lies in the tensor (offsets, shape) and on disk (file, first byte)."""
+
+    offsets: tuple[int, ...]
+    shape: tuple[int, ...]
+    file: str
+    start_byte: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """One tensor as the whole world sees it, and the pieces that the ranks wrote."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    pieces: tuple[PieceRecord, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`, with tuples for lists."""
+        pieces = (
+            PieceRecord(tuple(piece["offsets"]), tuple(piece["shape"]), piece["file"], piece["start_byte"])
+            for piece in value["pieces"]
+        )
+        return cls(tuple(value["shape"]), value["dtype"], tuple(pieces))
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that is known about a checkpoint before a tensor is read."""
+
+    step: int
+    schema: str
+    """Hash of the features and tables that it was written for; empty when the writer gave none."""
+    versions: Mapping[str, str]
+    files: Mapping[str, FileRecord]
+    tensors: Mapping[str, TensorRecord]
+    documents: tuple[str, ...]
+
+    def encode(self) -> bytes:
+        """The text of `manifest.json`, with a checksum of itself."""
+        body = {"format": FORMAT, **dataclasses.asdict(self)}
+        return json.dumps(
+            {"checkpoint": body, "crc32": _body_checksum(body)}, indent=1, sort_keys=True
+        ).encode()
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """The manifest of a checkpoint directory, or a CheckpointError that says why there is none."""
+        try:
+            text = (directory / MANIFEST_NAME).read_bytes()
+        except FileNotFoundError:
+            reason = f"no {MANIFEST_NAME}: written by another program, or not written to the end"
+            raise CheckpointError(f"{directory}: {reason}") from None
+        except OSError as error:
+            raise CheckpointError(f"{directory}: {MANIFEST_NAME}: {error.strerror}") from None
+        try:
+            return cls._decode(text)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"{directory}: {MANIFEST_NAME} is damaged ({error})") from None
+        except CheckpointError as error:
+            raise CheckpointError(f"{directory}: {error}") from None
+
+    @classmethod
+    def _decode(cls, text: bytes) -> Self:
+        envelope = json.loads(text)
+        body = envelope["checkpoint"]
+        if _body_checksum(body) != envelope["crc32"]:
+            raise ValueError("its checksum differs")
+        if body["format"] != FORMAT:
+            raise CheckpointError(
+                f"has format {body['format']}, but this Penstock reads {FORMAT}; upgrade it"
+            )
+        for name in [*body["files"], *(f"{name}.json" for name in body["documents"])]:
+            if PurePath(name).name != name:
+                raise ValueError(f"file name '{name}' leaves the checkpoint")
+        manifest = cls(
+            step=body["step"],
+            schema=body["schema"],
+            versions=body["versions"],
+            files={name: FileRecord(**record) for name, record in body["files"].items()},
+            tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
+            documents=tuple(body["documents"]),
+        )
+        manifest._check_references()
+        return manifest
+
+    def _check_references(self) -> None:
+        """Every file that is read must be one whose checksum is known."""
+        used = {f"{name}.json" for name in self.documents}
+        used |= {piece.file for tensor in self.tensors.values() for piece in tensor.pieces}
+        if unknown := sorted(used - self.files.keys()):
+            raise ValueError(f"file '{unknown[0]}' is used but not listed")
+
+
+def _body_checksum(body: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True).encode())

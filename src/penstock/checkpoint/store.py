@@ -1,0 +1,170 @@
+"""A directory of checkpoints, `step-N` each: whole or absent, the newest ones kept."""
+
+import importlib.metadata
+import logging
+import re
+import shutil
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.checkpoint.checkpoint import Checkpoint, check_sizes, open_checkpoint
+from penstock.checkpoint.documents import encode_document
+from penstock.checkpoint.durable import remove_at_once, sync_directory, write_durably
+from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, TensorRecord
+from penstock.checkpoint.ranks import Ranks
+from penstock.checkpoint.retention import stale
+from penstock.config.errors import CheckpointError
+from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.world import World
+
+if TYPE_CHECKING:
+    import torch
+
+logger = logging.getLogger(__name__)
+
+_STEP = re.compile(r"step-(\d+)")
+_DOCUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PACKAGES = ("penstock", "torch", "torchrec", "fbgemm-gpu-cpu", "fbgemm-gpu", "numpy")
+
+
+class CheckpointStore:
+    """Saves and finds the checkpoints of one run. With several ranks, every rank makes every call."""
+
+    def __init__(
+        self,
+        directory: Path,
+        keep: int = 0,
+        world: World | None = None,
+        collectives: Collectives | None = None,
+    ) -> None:
+        """`keep` is how many of the newest checkpoints stay; 0 keeps all."""
+        self.directory = directory
+        self.keep = keep
+        self._ranks = Ranks(world or World(), collectives or OneProcess())
+
+    def save(
+        self,
+        step: int,
+        tensors: "Mapping[str, torch.Tensor]",
+        documents: Mapping[str, Any],
+        protect: Collection[int] = (),
+        schema: str = "",
+    ) -> Path:
+        """Write `step-N`, replacing one of the same step, and remove what is no longer kept.
+
+        `protect` names steps to keep besides the newest. Tensors come from every rank, documents from the
+        first. After a kill at any instant the directory holds the checkpoints it held before, or those and
+        the new one.
+        """
+        from penstock.checkpoint.tensors import write_tensors
+
+        staging, final = self._hidden(step, "tmp"), self._path(step)
+        self._ranks.first_only(lambda: self._stage(staging))
+        files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.alone))
+
+        def publish() -> None:
+            self._complete(staging, step, files, layout, documents, schema)
+            self._reveal(staging, final)
+            self._remove(stale(self.steps(), self.keep, {*protect, step}))
+
+        self._ranks.first_only(publish)
+        return final
+
+    def steps(self) -> list[int]:
+        """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
+        return [step for step in self._visible_steps() if self._reason_against(step) is None]
+
+    def latest(self) -> Checkpoint | None:
+        """The newest whole checkpoint, or None; newer ones that are not whole are logged with the reason."""
+        for step in reversed(self._visible_steps()):
+            try:
+                return self.open(step)
+            except CheckpointError as error:
+                logger.warning("passed over %s", error)
+        return None
+
+    def open(self, which: int | str | Path) -> Checkpoint:
+        """A checkpoint of this store by its step, or any other by its path, with every byte checked."""
+        if not isinstance(which, int):
+            return open_checkpoint(Path(which), self._ranks)
+        checkpoint = open_checkpoint(self._path(which), self._ranks)
+        if checkpoint.step != which:
+            raise CheckpointError(f"{checkpoint.path}: was written at step {checkpoint.step}, then renamed")
+        return checkpoint
+
+    def _path(self, step: int) -> Path:
+        return self.directory / f"step-{step}"
+
+    def _hidden(self, step: int, why: str) -> Path:
+        """A name that readers pass over and that the next save sweeps away."""
+        return self.directory / f".step-{step}.{why}"
+
+    def _visible_steps(self) -> list[int]:
+        if not self.directory.is_dir():
+            return []
+        matches = (_STEP.fullmatch(path.name) for path in self.directory.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
+
+    def _reason_against(self, step: int) -> CheckpointError | None:
+        try:
+            check_sizes(self._path(step), Manifest.read(self._path(step)))
+        except CheckpointError as error:
+            return error
+        return None
+
+    def _stage(self, staging: Path) -> None:
+        """An empty hidden directory; what killed runs left behind goes."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for leftover in self.directory.glob(".step-*.*"):
+            shutil.rmtree(leftover)
+        staging.mkdir()
+
+    def _complete(
+        self,
+        staging: Path,
+        step: int,
+        tensor_files: Mapping[str, FileRecord],
+        layout: Mapping[str, TensorRecord],
+        documents: Mapping[str, Any],
+        schema: str,
+    ) -> None:
+        """Write the documents, then the manifest that makes the directory a checkpoint."""
+        files = dict(tensor_files) | dict(_write_documents(staging, documents))
+        manifest = Manifest(step, schema, _versions(), files, dict(layout), tuple(sorted(documents)))
+        write_durably(staging / MANIFEST_NAME, manifest.encode())
+        sync_directory(staging)
+
+    def _reveal(self, staging: Path, final: Path) -> None:
+        """Make the new checkpoint visible; an old one of the same step steps aside first."""
+        replaced = final.with_name(f".{final.name}.old")
+        if final.exists():
+            final.rename(replaced)
+        staging.rename(final)
+        sync_directory(self.directory)
+        shutil.rmtree(replaced, ignore_errors=True)
+
+    def _remove(self, steps: Iterable[int]) -> None:
+        for step in steps:
+            remove_at_once(self._path(step), self._hidden(step, "old"))
+
+
+def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tuple[str, FileRecord]]:
+    for name, value in documents.items():
+        if not _DOCUMENT.fullmatch(name) or f"{name}.json" == MANIFEST_NAME:
+            raise CheckpointError(f"'{name}' cannot name a document; use letters, digits and '_'")
+        content = encode_document(name, value)
+        write_durably(staging / f"{name}.json", content)
+        yield f"{name}.json", FileRecord(len(content), zlib.crc32(content))
+
+
+def _versions() -> dict[str, str]:
+    """The installed packages whose version may matter to a reader."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions

@@ -1,0 +1,260 @@
+"""A store saves, finds and loads checkpoints that are whole, and refuses all others with a reason."""
+
+import errno
+import logging
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from penstock.checkpoint import CheckpointStore, open_checkpoint
+from penstock.checkpoint.manifest import MANIFEST_NAME
+from penstock.config.errors import CheckpointError
+
+
+@pytest.fixture
+def store(tmp_path):
+    return CheckpointStore(tmp_path / "checkpoints")
+
+
+def tensors(value: float = 1.0) -> dict[str, torch.Tensor]:
+    return {
+        "model.weight": torch.full((3, 2), value),
+        "model.scale": torch.tensor(value, dtype=torch.float64),
+        "optimizer.step": torch.tensor(int(value)),
+        "generator": torch.arange(5, dtype=torch.uint8),
+        "empty": torch.zeros(0, 4, dtype=torch.bfloat16),
+        "mask": torch.tensor([True, False]),
+        "transposed": torch.arange(6.0).reshape(2, 3).T,
+    }
+
+
+def blank() -> dict[str, torch.Tensor]:
+    return {name: torch.zeros_like(tensor) for name, tensor in tensors().items()}
+
+
+def test_what_was_saved_is_loaded_in_place(store):
+    store.save(7, tensors(4.0), {"progress": {"step": 7}, "metrics": {"bins": np.arange(3)}})
+    loaded = blank()
+
+    checkpoint = store.latest()
+    checkpoint.load_tensors(loaded)
+
+    assert checkpoint.step == 7
+    assert checkpoint.names == tensors().keys()
+    assert checkpoint.documents["progress"] == {"step": 7}
+    np.testing.assert_array_equal(checkpoint.documents["metrics"]["bins"], np.arange(3))
+    for name, tensor in tensors(4.0).items():
+        assert torch.equal(loaded[name], tensor), name
+
+
+def test_parameters_and_views_are_filled_where_they_are(store):
+    table = torch.arange(20.0).reshape(10, 2)
+    store.save(1, {"first": table[:4], "second": table[4:]}, {})
+    parameter, target = torch.nn.Parameter(torch.zeros(4, 2)), torch.zeros(10, 2)
+
+    store.open(1).load_tensors({"first": parameter, "second": target[4:]})
+
+    assert torch.equal(parameter, table[:4])
+    assert torch.equal(target[4:], table[4:])
+
+
+def test_tensors_larger_than_a_block_are_streamed(store, monkeypatch):
+    monkeypatch.setattr("penstock.checkpoint.safetensors_format.BLOCK_BYTES", 100)
+    monkeypatch.setattr("penstock.checkpoint.storage_reader.BLOCK_BYTES", 64)
+    table = torch.rand(101, 3)
+    store.save(1, {"table": table}, {})
+    loaded = torch.zeros(101, 3)
+
+    store.open(1).load_tensors({"table": loaded})
+
+    assert torch.equal(loaded, table)
+
+
+def test_files_can_be_read_by_any_safetensors_reader(store):
+    path = store.save(1, {"b": torch.tensor([1, 2]), "a": torch.tensor([0.5])}, {})
+    content = (path / "rank-00000.safetensors").read_bytes()
+    header_bytes = int.from_bytes(content[:8], "little")
+
+    assert content[8 : 8 + header_bytes].rstrip() == (
+        b'{"b": {"dtype": "I64", "shape": [2], "data_offsets": [0, 16]}, '
+        b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [16, 20]}}'
+    )
+    assert np.frombuffer(content, "<i8", count=2, offset=8 + header_bytes).tolist() == [1, 2]
+
+
+def test_the_newest_and_the_protected_are_kept(tmp_path):
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2, 3, 4):
+        store.save(step, tensors(), {}, protect=[1])
+
+    assert store.steps() == [1, 3, 4]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-3", "step-4"]
+
+
+def test_a_step_saved_again_is_replaced(store):
+    store.save(5, tensors(1.0), {})
+    store.save(5, tensors(2.0), {})
+    loaded = blank()
+
+    store.open(5).load_tensors(loaded)
+
+    assert torch.equal(loaded["model.weight"], torch.full((3, 2), 2.0))
+
+
+def test_an_empty_store_has_no_latest(store):
+    assert store.steps() == []
+    assert store.latest() is None
+
+
+def test_leftovers_of_killed_runs_are_passed_over_and_swept(store):
+    store.save(1, tensors(), {})
+    (store.directory / ".step-2.tmp").mkdir()
+    (store.directory / ".step-2.tmp" / "rank-00000.safetensors").write_bytes(b"half")
+
+    assert store.steps() == [1]
+
+    store.save(3, tensors(), {})
+    assert sorted(path.name for path in store.directory.iterdir()) == ["step-1", "step-3"]
+
+
+def truncate(path):
+    (path / "rank-00000.safetensors").write_bytes((path / "rank-00000.safetensors").read_bytes()[:-1])
+
+
+def flip_a_bit(path):
+    content = bytearray((path / "rank-00000.safetensors").read_bytes())
+    content[-1] ^= 1
+    (path / "rank-00000.safetensors").write_bytes(content)
+
+
+def edit_the_manifest(path):
+    text = (path / MANIFEST_NAME).read_text()
+    (path / MANIFEST_NAME).write_text(text.replace('"step": 2', '"step": 3'))
+
+
+DAMAGES = {
+    "truncated": (truncate, "file 'rank-00000.safetensors' has"),
+    "flipped": (flip_a_bit, "file 'rank-00000.safetensors' was changed or damaged after it was written"),
+    "document gone": (lambda path: (path / "progress.json").unlink(), "file 'progress.json' is missing"),
+    "no manifest": (
+        lambda path: (path / MANIFEST_NAME).unlink(),
+        "no manifest.json: written by another program",
+    ),
+    "cut manifest": (lambda path: (path / MANIFEST_NAME).write_text("{"), "manifest.json is damaged"),
+    "edited manifest": (edit_the_manifest, "manifest.json is damaged (its checksum differs)"),
+}
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(store, caplog, damage, reason):
+    store.save(1, tensors(), {"progress": {}})
+    damage(store.save(2, tensors(), {"progress": {}}))
+
+    with pytest.raises(CheckpointError) as error:
+        store.open(2)
+    with caplog.at_level(logging.WARNING):
+        assert store.latest().step == 1
+
+    assert str(error.value).startswith(f"{store.directory / 'step-2'}: {reason}")
+    assert reason in caplog.text
+
+
+def test_a_renamed_checkpoint_opens_by_path_but_not_as_a_step(store, tmp_path):
+    store.save(2, tensors(), {}).rename(store.directory / "step-9")
+
+    assert open_checkpoint(store.directory / "step-9").step == 2
+    with pytest.raises(CheckpointError, match=r"was written at step 2, then renamed"):
+        store.open(9)
+
+
+class Bomb:
+    """Unpickling it would leave a trace."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return (open, (str(self.trace), "w"))
+
+
+def test_no_pickle_is_ever_read(store, tmp_path):
+    trace = tmp_path / "executed"
+    path = store.save(1, tensors(), {})
+    (path / ".metadata").write_bytes(pickle.dumps(Bomb(trace)))
+    foreign = store.directory / "step-2"
+    foreign.mkdir()
+    (foreign / ".metadata").write_bytes(pickle.dumps(Bomb(trace)))
+    (foreign / "__0_0.distcp").write_bytes(pickle.dumps(Bomb(trace)))
+
+    store.latest().load_tensors(blank())
+    with pytest.raises(CheckpointError, match="written by another program"):
+        store.open(2)
+
+    assert not trace.exists()
+    pickle.loads(pickle.dumps(Bomb(trace))).close()
+    assert trace.exists(), "the bomb works"
+
+
+def test_names_and_shapes_are_compared_before_anything_is_read(store):
+    store.save(1, {"kept": torch.ones(2), "old": torch.ones(1), "table": torch.ones(3, 4)}, {})
+    kept = torch.zeros(2)
+
+    with pytest.raises(CheckpointError) as error:
+        store.open(1).load_tensors({"kept": kept, "new": torch.zeros(1), "table": torch.zeros(5, 4)})
+
+    assert str(error.value) == (
+        f"{store.directory / 'step-1'}: does not fit this model: missing in the checkpoint: new; "
+        "only in the checkpoint: old; not alike: table (checkpoint float32 [3, 4], model float32 [5, 4])"
+    )
+    assert torch.equal(kept, torch.zeros(2))
+
+
+def test_what_both_have_is_loaded_when_not_strict(store):
+    store.save(1, {"kept": torch.ones(2), "old": torch.ones(1)}, {})
+    kept = torch.zeros(2)
+
+    difference = store.open(1).load_tensors({"kept": kept, "new": torch.zeros(1)}, strict=False)
+
+    assert torch.equal(kept, torch.ones(2))
+    assert (difference.missing, difference.extra) == (("new",), ("old",))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "documents", "message"),
+    [
+        ({"lr": 0.1}, {}, "'lr' is a float, not a tensor"),
+        ({"z": torch.zeros(1, dtype=torch.complex64)}, {}, "'z' has dtype complex64, which cannot be saved"),
+        ({}, {"../x": 1}, "'../x' cannot name a document; use letters, digits and '_'"),
+        ({}, {"manifest": 1}, "'manifest' cannot name a document; use letters, digits and '_'"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_and_leaves_nothing(store, tensors, documents, message):
+    with pytest.raises(CheckpointError) as error:
+        store.save(1, tensors, documents)
+
+    assert str(error.value) == message
+    assert store.steps() == []
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store.save(1, tensors(), {})
+    monkeypatch.setattr("penstock.checkpoint.storage_writer.flush_to_disk", full)
+
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        store.save(2, tensors(), {})
+
+    assert store.steps() == [1]
+    assert store.latest().step == 1
+
+
+def test_the_manifest_says_who_wrote_it(store):
+    store.save(1, {}, {}, schema="abc")
+    manifest = store.open(1).manifest
+
+    assert manifest.schema == "abc"
+    assert manifest.versions["torch"] == torch.__version__
