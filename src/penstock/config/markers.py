@@ -22,12 +22,18 @@ class Ignored:
 class Later:
     """The field is checked, but what it asks for is not available yet.
 
-    Training stops when it is written with another value than its default, unless it is `harmless`: then the
-    run gives the same model without it, and a warning is enough.
+    It speaks when the field is written with another value than its default or, where `values` are given,
+    with one of these. Training then stops, unless the marker is `harmless`: the run gives the same model
+    without it, and a warning is enough.
     """
 
     what: str
     harmless: bool = False
+    values: tuple[str, ...] = ()
+
+    def speaks(self, value: object, default: object) -> bool:
+        """Whether this value of the field asks for what is not available yet."""
+        return value in self.values if self.values else value != default
 
 
 @dataclass(frozen=True, slots=True)

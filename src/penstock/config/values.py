@@ -22,12 +22,12 @@ PositiveNumber = Annotated[float, Field(gt=0)]
 def words(*known: str) -> Any:
     """The annotation of a text field that takes only these words.
 
-    An enum would be the plain way for a new field; text-format files of old write these words in quotes, which
+    An enum would be the plain way for a new field; old text-format files write these words in quotes, which
     makes them strings.
     """
 
-    def check(word: str) -> str:
-        if word not in known:
+    def check(word: str | None) -> str | None:
+        if word is not None and word not in known:
             raise ValueError(f"is '{word}'; {hint(word, known)}")
         return word
 

@@ -1,0 +1,38 @@
+"""export_config: which checkpoint becomes an artifact, and in which form."""
+
+from typing import Annotated
+
+from penstock.config.markers import Ignored, Later
+from penstock.config.section import Section
+from penstock.config.values import words
+from penstock.tensors.sections import InputTile
+
+_TF32 = Ignored("there is no TF32 without a GPU")
+
+
+class ExportConfig(Section):
+    """Which checkpoint becomes an artifact, and in which form."""
+
+    exporter_type: Annotated[str, words("latest", "best")] = "latest"
+    """latest or best."""
+
+    best_exporter_metric: str = "auc"
+    """Metric that tells which checkpoint is best."""
+
+    metric_larger_is_better: bool = True
+    """Whether more of it is better."""
+
+    mixed_precision: Annotated[str, words("", "BF16", "FP16"), Later("mixed_precision in export")] = ""
+    """BF16, FP16, or empty."""
+
+    use_dense_ema: Annotated[bool | None, Later("use_dense_ema")] = None
+    """Export the running mean of the parameters; absent: where there is one."""
+
+    input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
+    """How many items meet one user in the artifact: see data_config.input_tile."""
+
+    cudnn_allow_tf32: Annotated[bool, _TF32] = True
+    """TF32 in convolutions, on a GPU."""
+
+    cuda_matmul_allow_tf32: Annotated[bool, _TF32] = False
+    """TF32 in matrix products, on a GPU."""

@@ -1,0 +1,245 @@
+"""train_config and eval_config: how long, how often, and how exactly."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+
+from penstock.config.markers import Ignored, Later, Refused
+from penstock.config.nearest import hint
+from penstock.config.section import Section
+from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability, words
+from penstock.features.sections import ParameterConstraints
+from penstock.optim.sections import DenseOptimizer, MetricMode, SparseOptimizer
+
+SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
+"""What TensorBoard files may hold."""
+
+
+class GradScaler(Section):
+    """Keeps small gradients of FP16 above zero."""
+
+    init_scale: PositiveNumber = 65536.0
+    """First factor on the loss."""
+
+    growth_factor: Annotated[float, Field(gt=1)] = 2.0
+    """What it is multiplied by after growth_interval steps without overflow."""
+
+    backoff_factor: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """What it is multiplied by after an overflow."""
+
+    growth_interval: PositiveInt = 2000
+    """Steps without overflow before it grows."""
+
+
+class GradClipping(Section):
+    """Keeps large gradients in bounds."""
+
+    clipping_type: Annotated[str, words("none", "norm", "value")] = "none"
+    """norm, value, or none."""
+
+    max_gradient: PositiveNumber = 1.0
+    """The bound."""
+
+    norm_type: PositiveNumber = 2.0
+    """Which norm."""
+
+    enable_global_grad_clip: bool = False
+    """One norm over all ranks."""
+
+
+class DeltaEmbeddingQuantType(StrEnum):
+    """Of the old schema."""
+
+    DELTA_EMBEDDING_QUANT_NONE = "DELTA_EMBEDDING_QUANT_NONE"
+    DELTA_EMBEDDING_QUANT_INT8 = "DELTA_EMBEDDING_QUANT_INT8"
+
+
+class FeatureStoreConfig(Section):
+    """Upload to a feature store: of the old schema, accepted and ignored."""
+
+    region: str
+    project_name: str
+    feature_view_name: str
+    version: str
+    endpoint: str | None = None
+    upload_batch_size: int = 1000
+    max_retries: int = 3
+    retry_backoff_secs: int = 5
+    shutdown_timeout_secs: int = 600
+    max_pending_steps: int = 32
+    poll_interval_secs: int = 1
+    feature_view_ttl_secs: int = 1296000
+    feature_view_shard_count: int = 20
+    feature_view_replication_count: int = 1
+    retain_local_dump: bool = False
+    upload_format: str = "ARROW"
+
+
+class DeltaEmbeddingDumpConfig(Section):
+    """Dump of changed embeddings: of the old schema, accepted and ignored."""
+
+    dump_interval_steps: int = 1000
+    output_dir: str | None = None
+    file_prefix: str = "delta_embedding"
+    feature_store_config: FeatureStoreConfig | None = None
+    dump_interval_minutes: int | None = None
+    quant_type: DeltaEmbeddingQuantType = DeltaEmbeddingQuantType.DELTA_EMBEDDING_QUANT_NONE
+
+
+class EarlyStopping(Section):
+    """Stops when an evaluation metric gets no better."""
+
+    metric: str
+    """Which metric."""
+
+    patience: PositiveInt = 3
+    """Evaluations without improvement that are waited for."""
+
+    min_delta: NonNegativeNumber = 0.0
+    """Less than this is no improvement."""
+
+    mode: MetricMode = MetricMode.max
+    """Which direction is better."""
+
+    restore_best: bool = True
+    """End with the best parameters, not the last."""
+
+
+class OnNonfinite(StrEnum):
+    """What happens when the loss is not a finite number."""
+
+    error = "error"
+    skip = "skip"
+
+
+def _known_summaries(names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        if name not in SUMMARIES:
+            raise ValueError(f"has '{name}'; {hint(name, SUMMARIES)}")
+    return names
+
+
+_TIMESTAMPS = Refused(
+    "saving by the data's timestamps is not supported; use save_checkpoints_steps or _epochs"
+)
+_TF32 = Ignored("there is no TF32 without a GPU")
+
+
+class TrainConfig(Section):
+    """How long to train, how often to save, and with what."""
+
+    sparse_optimizer: SparseOptimizer
+    """How embedding tables learn."""
+
+    dense_optimizer: DenseOptimizer
+    """How everything else learns."""
+
+    num_steps: PositiveInt | None = None
+    """Train this many steps; or say num_epochs."""
+
+    num_epochs: PositiveInt | None = None
+    """Train this many times over the data; or say num_steps."""
+
+    seed: int = 0
+    """Where parameters start, and what dropout drops."""
+
+    save_checkpoints_steps: NonNegativeInt = 1000
+    """Save every so many steps; 0: never by steps."""
+
+    save_checkpoints_epochs: NonNegativeInt | None = None
+    """Save every so many epochs."""
+
+    keep_checkpoint_max: NonNegativeInt = 0
+    """Keep the newest of these, and the best; 0: all."""
+
+    eval_steps: PositiveInt | None = None
+    """Evaluate every so many steps; absent: after each save."""
+
+    log_step_count_steps: PositiveInt = 100
+    """Log every so many steps."""
+
+    fine_tune_checkpoint: str | None = None
+    """Start from the parameters of this checkpoint."""
+
+    fine_tune_ckpt_param_map: Annotated[str | None, Later("fine_tune_ckpt_param_map")] = None
+    """File with lines 'current old': names of parameters that were called otherwise."""
+
+    early_stopping: Annotated[EarlyStopping | None, Later("early_stopping")] = None
+    """Stop when a metric gets no better."""
+
+    on_nonfinite: Annotated[OnNonfinite, Later("on_nonfinite: skip")] = OnNonfinite.error
+    """A loss that is not finite: an error with the rows written aside, or skipped and counted."""
+
+    use_tensorboard: Annotated[bool, Later("TensorBoard files", harmless=True)] = True
+    """Write TensorBoard files."""
+
+    tensorboard_summaries: Annotated[
+        list[str], AfterValidator(_known_summaries), Later("TensorBoard files", harmless=True)
+    ] = ["loss", "learning_rate"]
+    """What they hold: loss, learning_rate, parameter, global_gradient_norm, gradient_norm, gradient."""
+
+    histogram_steps: Annotated[PositiveInt | None, Later("TensorBoard files", harmless=True)] = None
+    """Write histograms every so many steps; absent: never."""
+
+    is_profiling: Annotated[bool, Later("profiling", harmless=True)] = False
+    """Write traces of a few steps."""
+
+    mixed_precision: Annotated[str | None, words("", "BF16", "FP16"), Later("mixed_precision")] = None
+    """BF16, FP16, or absent."""
+
+    grad_scaler: Annotated[GradScaler | None, Later("grad_scaler")] = None
+    """Keeps small gradients of FP16 above zero."""
+
+    gradient_accumulation_steps: Annotated[PositiveInt | None, Later("gradient_accumulation_steps")] = None
+    """Batches that make one step."""
+
+    grad_clipping: Annotated[GradClipping | None, Later("grad_clipping")] = None
+    """Keeps large gradients in bounds."""
+
+    global_embedding_constraints: Annotated[
+        ParameterConstraints | None, Later("global_embedding_constraints", harmless=True)
+    ] = None
+    """What the sharding planner may choose from for every table."""
+
+    cudnn_allow_tf32: Annotated[bool, _TF32] = True
+    """TF32 in convolutions, on a GPU."""
+
+    cuda_matmul_allow_tf32: Annotated[bool, _TF32] = False
+    """TF32 in matrix products, on a GPU."""
+
+    save_checkpoints_timestamp_interval: Annotated[NonNegativeInt, _TIMESTAMPS] = 0
+    """Of the old schema."""
+
+    save_checkpoints_timestamps: Annotated[list[int], _TIMESTAMPS] = []
+    """Of the old schema."""
+
+    save_checkpoints_timestamp_quorum: Annotated[Probability, _TIMESTAMPS] = 0.5
+    """Of the old schema."""
+
+    delta_embedding_dump_config: Annotated[
+        DeltaEmbeddingDumpConfig | None, Ignored("changed embeddings are not dumped")
+    ] = None
+    """Of the old schema."""
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if self.num_steps is not None and self.num_epochs is not None:
+            raise ValueError("num_steps and num_epochs are both set; set one of them")
+        if self.num_steps is None and self.num_epochs is None:
+            raise ValueError("neither num_steps nor num_epochs is set; set one of them")
+        return self
+
+
+class EvalConfig(Section):
+    """How evaluation runs."""
+
+    num_steps: PositiveInt | None = None
+    """Evaluate on this many batches; absent: on all."""
+
+    log_step_count_steps: PositiveInt = 10
+    """Log every so many batches."""
+
+    use_dense_ema: Annotated[bool | None, Later("use_dense_ema")] = None
+    """Use the running mean of the parameters; absent: where there is one."""

@@ -1,0 +1,43 @@
+"""Options of the metrics, under the name of their owner; written where models can see them too."""
+
+from penstock.tensors.sections.metrics import (
+    AUC,
+    XAUC,
+    Accuracy,
+    Calibration,
+    GroupedAUC,
+    GroupedXAUC,
+    GroupWeight,
+    HitRateAtK,
+    LogLoss,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    MetricConfig,
+    MulticlassAUC,
+    NDCGAtK,
+    NormalizedEntropy,
+    RecallAtK,
+    RootMeanSquaredError,
+    TrainMetricConfig,
+)
+
+__all__ = [
+    "AUC",
+    "XAUC",
+    "Accuracy",
+    "Calibration",
+    "GroupWeight",
+    "GroupedAUC",
+    "GroupedXAUC",
+    "HitRateAtK",
+    "LogLoss",
+    "MeanAbsoluteError",
+    "MeanSquaredError",
+    "MetricConfig",
+    "MulticlassAUC",
+    "NDCGAtK",
+    "NormalizedEntropy",
+    "RecallAtK",
+    "RootMeanSquaredError",
+    "TrainMetricConfig",
+]

@@ -1,0 +1,97 @@
+"""Options of the losses."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Self
+
+from pydantic import model_validator
+
+from penstock.config.markers import Later, Refused
+from penstock.config.section import Section
+from penstock.config.values import Probability
+
+
+class BinaryCrossEntropy(Section):
+    """For a label of 0 or 1."""
+
+    label_smoothing: Probability = 0.0
+    """s in y * (1 - s) + s / 2."""
+
+
+class SoftmaxCrossEntropy(Section):
+    """For a label that is one of num_class classes."""
+
+    label_smoothing: Probability = 0.0
+    """Share of the target spread evenly over the classes."""
+
+
+class L2Loss(Section):
+    """Squared error."""
+
+
+class JRCLoss(Section):
+    """Ranking within a session and calibration together."""
+
+    session_name: str
+    """Feature or column that tells which rows belong to one session."""
+
+    alpha: float = 0.5
+    """Weight of the calibration part against the ranking part."""
+
+
+class BinaryFocalLoss(Section):
+    """Cross entropy that looks more at rows that are still wrong."""
+
+    gamma: float = 2.0
+    """How strongly rows that are already right are played down."""
+
+    alpha: float = 0.5
+    """Weight of positive rows against negative ones."""
+
+
+class SidReconLoss(Section):
+    """Reconstruction of the item's embedding."""
+
+    recon_type: str = "l2"
+    """Distance of the reconstruction."""
+
+
+class SidCommitmentLoss(Section):
+    """Commitment to the chosen codes."""
+
+    latent_weight: list[float] = []
+    """Weights of the two directions."""
+
+    commitment_type: str = "l2"
+    """Distance of the commitment."""
+
+
+class SidContrastiveLoss(Section):
+    """Pairs of items that belong together."""
+
+
+class LossConfig(Section):
+    """One loss."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "loss": ("binary_cross_entropy", "softmax_cross_entropy", "l2_loss", "jrc_loss", "binary_focal_loss"),
+        "sid_loss": ("recon_loss", "commitment_loss", "contrastive_loss"),
+    }
+
+    binary_cross_entropy: BinaryCrossEntropy | None = None
+    softmax_cross_entropy: Annotated[SoftmaxCrossEntropy | None, Later("softmax_cross_entropy")] = None
+    l2_loss: Annotated[L2Loss | None, Later("l2_loss")] = None
+    jrc_loss: Annotated[JRCLoss | None, Later("jrc_loss")] = None
+    binary_focal_loss: Annotated[BinaryFocalLoss | None, Later("binary_focal_loss")] = None
+    recon_loss: Annotated[SidReconLoss | None, Refused("semantic-id losses are not supported")] = None
+    commitment_loss: Annotated[SidCommitmentLoss | None, Refused("semantic-id losses are not supported")] = (
+        None
+    )
+    contrastive_loss: Annotated[
+        SidContrastiveLoss | None, Refused("semantic-id losses are not supported")
+    ] = None
+
+    @model_validator(mode="after")
+    def _has_a_loss(self) -> Self:
+        if self.chosen("loss") is None and self.chosen("sid_loss") is None:
+            raise ValueError(f"one of {', '.join(self.one_of['loss'])} is required")
+        return self

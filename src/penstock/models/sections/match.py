@@ -1,0 +1,146 @@
+"""Options of the models that retrieve: users and items as vectors that are compared."""
+
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+
+from penstock.config.section import Section
+from penstock.models.sections.layers import MLP
+from penstock.models.sections.similarity import Similarity
+from penstock.models.sections.towers import (
+    DATTower,
+    HSTUUserTower,
+    MINDUserTower,
+    MultiWindowDINTower,
+    Tower,
+)
+
+
+class DSSM(Section):
+    """Two towers."""
+
+    user_tower: Tower
+    """From the user's features to a vector."""
+
+    item_tower: Tower
+    """From the item's features to a vector."""
+
+    output_dim: PositiveInt
+    """Width of the vectors that are compared."""
+
+    similarity: Similarity = Similarity.INNER_PRODUCT
+    """How two vectors are compared."""
+
+    temperature: PositiveFloat = 1.0
+    """Similarities are divided by it."""
+
+    in_batch_negative: bool = False
+    """Use the other rows' items as negatives."""
+
+
+class DSSMV2(Section):
+    """Two towers over one shared set of embeddings."""
+
+    user_tower: Tower
+    """From the user's features to a vector."""
+
+    item_tower: Tower
+    """From the item's features to a vector."""
+
+    output_dim: PositiveInt
+    """Width of the vectors that are compared."""
+
+    similarity: Similarity = Similarity.INNER_PRODUCT
+    """How two vectors are compared."""
+
+    temperature: PositiveFloat = 1.0
+    """Similarities are divided by it."""
+
+    in_batch_negative: bool = False
+    """Use the other rows' items as negatives."""
+
+
+class HSTUMatch(Section):
+    """A sequential transducer for the user, a tower for the item."""
+
+    user_tower: HSTUUserTower
+    """From the user's features to a vector."""
+
+    item_tower: Tower
+    """From the item's features to a vector."""
+
+    output_dim: NonNegativeInt = 0
+    """Width of the vectors that are compared; 0: the encoder's."""
+
+    similarity: Similarity = Similarity.INNER_PRODUCT
+    """How two vectors are compared."""
+
+    temperature: PositiveFloat = 1.0
+    """Similarities are divided by it."""
+
+    in_batch_negative: bool = False
+    """Use the other rows' items as negatives."""
+
+    sequence_timestamp_is_ascending: bool = True
+    """Whether the newest step is the last."""
+
+
+class TDM(Section):
+    """Tree-based deep match."""
+
+    multiwindow_din: MultiWindowDINTower
+    """Attention over windows of the history."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class DAT(Section):
+    """Two towers that mimic each other."""
+
+    user_tower: DATTower
+    """From the user's features to a vector."""
+
+    item_tower: DATTower
+    """From the item's features to a vector."""
+
+    output_dim: PositiveInt
+    """Width of the vectors that are compared."""
+
+    similarity: Similarity = Similarity.INNER_PRODUCT
+    """How two vectors are compared."""
+
+    temperature: PositiveFloat = 1.0
+    """Similarities are divided by it."""
+
+    in_batch_negative: bool = False
+    """Use the other rows' items as negatives."""
+
+    amm_i_weight: float = 0.5
+    """Weight of the item side's mimic loss."""
+
+    amm_u_weight: float = 0.5
+    """Weight of the user side's mimic loss."""
+
+
+class MIND(Section):
+    """Several interest vectors for each user."""
+
+    user_tower: MINDUserTower
+    """From the user's features to a vector."""
+
+    item_tower: Tower
+    """From the item's features to a vector."""
+
+    simi_pow: float = 10.0
+    """How sharply the label's item picks among the interests."""
+
+    similarity: Similarity = Similarity.COSINE
+    """How two vectors are compared."""
+
+    in_batch_negative: bool = False
+    """Use the other rows' items as negatives."""
+
+    temperature: PositiveFloat = 1.0
+    """Similarities are divided by it."""
+
+    output_dim: PositiveInt
+    """Width of the vectors that are compared."""

@@ -1,0 +1,136 @@
+"""model_config: what is learned, on which features, and how well it does."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import PositiveInt
+
+from penstock.config.markers import Later, Refused
+from penstock.config.section import Section
+from penstock.models.sections.groups import FeatureGroupConfig
+from penstock.models.sections.layers import VariationalDropout
+from penstock.models.sections.losses import LossConfig
+from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch
+from penstock.models.sections.multi_task import (
+    DBMTL,
+    DC2VR,
+    PLE,
+    DlrmHSTU,
+    MMoE,
+    PEPNet,
+    SimpleMultiTask,
+    UltraHSTU,
+)
+from penstock.models.sections.rank import (
+    DCNV1,
+    DCNV2,
+    DLRM,
+    DeepFM,
+    MaskNet,
+    MultiTower,
+    MultiTowerDIN,
+    RocketLaunching,
+    WideAndDeep,
+    WuKong,
+    xDeepFM,
+)
+from penstock.models.sections.semantic_ids import SidRqkmeans, SidRqvae
+from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
+
+
+class Kernel(StrEnum):
+    """Which implementation of the attention kernels to use."""
+
+    TRITON = "TRITON"
+    PYTORCH = "PYTORCH"
+    CUTLASS = "CUTLASS"
+
+
+class ModelConfig(Section):
+    """What is learned, on which features, and how well it does."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "model": (
+            "dlrm",
+            "deepfm",
+            "multi_tower",
+            "multi_tower_din",
+            "mask_net",
+            "wide_and_deep",
+            "dcn_v1",
+            "dcn_v2",
+            "xdeepfm",
+            "wukong",
+            "simple_multi_task",
+            "mmoe",
+            "dbmtl",
+            "ple",
+            "dc2vr",
+            "dlrm_hstu",
+            "pepnet",
+            "ultra_hstu",
+            "dssm",
+            "dssm_v2",
+            "dat",
+            "hstu_match",
+            "mind",
+            "tdm",
+            "rocket_launching",
+            "sid_rqvae",
+            "sid_rqkmeans",
+        )
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("model",)
+
+    feature_groups: list[FeatureGroupConfig] = []
+    """Which features enter the model, and joined in which way."""
+
+    num_class: Annotated[PositiveInt, Later("num_class above 1")] = 1
+    """Number of classes of the label."""
+
+    losses: list[LossConfig] = []
+    """What is minimised, where the model has one task."""
+
+    metrics: list[MetricConfig] = []
+    """What evaluation measures, where the model has one task."""
+
+    train_metrics: Annotated[list[TrainMetricConfig], Later("train_metrics", harmless=True)] = []
+    """What is followed during training, where the model has one task."""
+
+    variational_dropout: Annotated[VariationalDropout | None, Later("variational_dropout")] = None
+    """Learned dropout rates that tell which features matter."""
+
+    kernel: Annotated[Kernel, Later("a kernel other than PYTORCH", harmless=True)] = Kernel.PYTORCH
+    """Which implementation of the attention kernels to use; falls back to PYTORCH on CPU."""
+
+    use_pareto_loss_weight: Annotated[bool, Later("use_pareto_loss_weight")] = False
+    """Find the weights of the tasks' losses at each step, so that no task gets worse."""
+
+    dlrm: Annotated[DLRM | None, Later("the model dlrm")] = None
+    deepfm: DeepFM | None = None
+    multi_tower: Annotated[MultiTower | None, Later("the model multi_tower")] = None
+    multi_tower_din: Annotated[MultiTowerDIN | None, Later("the model multi_tower_din")] = None
+    mask_net: Annotated[MaskNet | None, Later("the model mask_net")] = None
+    wide_and_deep: WideAndDeep | None = None
+    dcn_v1: Annotated[DCNV1 | None, Later("the model dcn_v1")] = None
+    dcn_v2: Annotated[DCNV2 | None, Later("the model dcn_v2")] = None
+    xdeepfm: Annotated[xDeepFM | None, Later("the model xdeepfm")] = None
+    wukong: Annotated[WuKong | None, Later("the model wukong")] = None
+    simple_multi_task: Annotated[SimpleMultiTask | None, Later("the model simple_multi_task")] = None
+    mmoe: Annotated[MMoE | None, Later("the model mmoe")] = None
+    dbmtl: Annotated[DBMTL | None, Later("the model dbmtl")] = None
+    ple: Annotated[PLE | None, Later("the model ple")] = None
+    dc2vr: Annotated[DC2VR | None, Later("the model dc2vr")] = None
+    dlrm_hstu: Annotated[DlrmHSTU | None, Later("the model dlrm_hstu")] = None
+    pepnet: Annotated[PEPNet | None, Later("the model pepnet")] = None
+    ultra_hstu: Annotated[UltraHSTU | None, Refused("the model ultra_hstu is not supported")] = None
+    dssm: Annotated[DSSM | None, Later("the model dssm")] = None
+    dssm_v2: Annotated[DSSMV2 | None, Later("the model dssm_v2")] = None
+    dat: Annotated[DAT | None, Later("the model dat")] = None
+    hstu_match: Annotated[HSTUMatch | None, Later("the model hstu_match")] = None
+    mind: Annotated[MIND | None, Later("the model mind")] = None
+    tdm: Annotated[TDM | None, Later("the model tdm")] = None
+    rocket_launching: Annotated[RocketLaunching | None, Later("the model rocket_launching")] = None
+    sid_rqvae: Annotated[SidRqvae | None, Refused("the model sid_rqvae is not supported")] = None
+    sid_rqkmeans: Annotated[SidRqkmeans | None, Refused("the model sid_rqkmeans is not supported")] = None

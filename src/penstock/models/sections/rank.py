@@ -1,0 +1,170 @@
+"""Options of the models that rank with one task."""
+
+from pydantic import PositiveInt
+
+from penstock.config.section import Section
+from penstock.models.sections.layers import (
+    CIN,
+    MLP,
+    Cross,
+    CrossV2,
+    MaskNetModule,
+    WuKongLayer,
+)
+from penstock.models.sections.similarity import Similarity
+from penstock.models.sections.towers import DINTower, Tower
+
+
+class WideAndDeep(Section):
+    """A linear part on wide features and an MLP on deep ones."""
+
+    deep: MLP
+    """On the concatenated embeddings."""
+
+    final: MLP | None = None
+    """On the joined outputs; absent: their sum."""
+
+    wide_embedding_dim: PositiveInt = 4
+    """Width of each feature's vector in the wide part."""
+
+    wide_init_fn: str | None = None
+    """Initialiser of the wide part's tables."""
+
+
+class DeepFM(Section):
+    """Wide, factorisation machine and MLP over shared embeddings."""
+
+    deep: MLP
+    """On the concatenated embeddings."""
+
+    final: MLP | None = None
+    """On the joined outputs; absent: their sum."""
+
+    wide_embedding_dim: PositiveInt = 4
+    """Width of each feature's vector in the wide part."""
+
+    wide_init_fn: str | None = None
+    """Initialiser of the wide part's tables."""
+
+
+class MultiTower(Section):
+    """One MLP for each feature group."""
+
+    towers: list[Tower] = []
+    """One tower for each feature group."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class MultiTowerDIN(Section):
+    """Towers and attention over the history."""
+
+    towers: list[Tower] = []
+    """One tower for each feature group."""
+
+    din_towers: list[DINTower] = []
+    """One attention tower for each sequence group."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class DLRM(Section):
+    """Pairwise products of embeddings and a dense part."""
+
+    dense_mlp: MLP | None = None
+    """From the dense features to one vector of embedding width."""
+
+    arch_with_sparse: bool = True
+    """Give the embeddings themselves to the final part, beside their products."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class MaskNet(Section):
+    """Instance-guided masks."""
+
+    mask_net_module: MaskNetModule
+    """The mask blocks."""
+
+
+class DCNV1(Section):
+    """Cross layers beside an MLP."""
+
+    cross: Cross
+    """The cross layers."""
+
+    deep: MLP
+    """On the concatenated embeddings."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class DCNV2(Section):
+    """Low-rank cross layers beside an MLP."""
+
+    backbone: MLP | None = None
+    """Before the cross layers."""
+
+    cross: CrossV2
+    """The cross layers."""
+
+    deep: MLP | None = None
+    """Beside the cross layers; absent: none."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class xDeepFM(Section):
+    """Compressed interactions, wide part and MLP."""
+
+    cin: CIN
+    """Compressed interaction network."""
+
+    deep: MLP
+    """On the concatenated embeddings."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+    wide_embedding_dim: PositiveInt = 16
+    """Width of each feature's vector in the wide part."""
+
+    wide_init_fn: str | None = None
+    """Initialiser of the wide part's tables."""
+
+
+class WuKong(Section):
+    """Stacked factorisation machines."""
+
+    dense_mlp: MLP | None = None
+    """From the dense features to one vector of embedding width."""
+
+    wukong_layers: list[WuKongLayer] = []
+    """From the bottom up."""
+
+    final: MLP
+    """From the joined parts to the output."""
+
+
+class RocketLaunching(Section):
+    """A light network that learns from a large one beside it."""
+
+    share_mlp: MLP | None = None
+    """Under both networks."""
+
+    booster_mlp: MLP
+    """The large network, for training only."""
+
+    light_mlp: MLP
+    """The small network, which is served."""
+
+    feature_based_distillation: bool = False
+    """Also compare hidden layers."""
+
+    feature_distillation_function: Similarity = Similarity.COSINE
+    """How hidden layers are compared."""

@@ -1,0 +1,156 @@
+"""Options of the optimizers of everything that is not an embedding table."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator
+
+from penstock.config.markers import Ignored, Later
+from penstock.config.section import Section
+from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability
+from penstock.optim.sections.schedules import ScheduleOptions
+
+_FUSED = Ignored("the implementation is chosen by the device")
+
+
+class DenseOptions(Section):
+    """What every dense optimizer says."""
+
+    lr: NonNegativeNumber = 0.002
+    """Base learning rate."""
+
+    weight_decay: NonNegativeNumber = 0.0
+    """Pull of the weights towards 0."""
+
+
+class SGDOptimizer(DenseOptions):
+    """Gradient descent with momentum."""
+
+    momentum: NonNegativeNumber = 0.9
+    """Share of the last update that is kept."""
+
+    dampening: NonNegativeNumber = 0.0
+    """Share of the gradient that does not enter the momentum."""
+
+    nesterov: bool = False
+    """Look ahead along the momentum."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+
+class AdagradOptimizer(DenseOptions):
+    """Adagrad."""
+
+    initial_accumulator_value: NonNegativeNumber = 0.0
+    """Where the accumulators start."""
+
+    eps: PositiveNumber = 1e-10
+    """Keeps the division finite."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+
+class AdamOptions(DenseOptions):
+    """What Adam and AdamW say."""
+
+    beta1: Probability = 0.9
+    """Decay of the mean of gradients."""
+
+    beta2: Probability = 0.999
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveNumber = 1e-08
+    """Keeps the division finite."""
+
+    amsgrad: bool = False
+    """Divide by the largest second moment so far."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+
+class AdamOptimizer(AdamOptions):
+    """Adam."""
+
+
+class AdamWOptimizer(AdamOptions):
+    """Adam with weight decay apart from the gradient."""
+
+
+class AdadeltaOptimizer(DenseOptions):
+    """Adadelta."""
+
+    rho: Probability = 0.95
+    """Decay of the means."""
+
+    eps: PositiveNumber = 1e-06
+    """Keeps the division finite."""
+
+
+class RMSpropOptimizer(DenseOptions):
+    """RMSprop."""
+
+    alpha: Probability = 0.99
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveNumber = 1e-08
+    """Keeps the division finite."""
+
+
+class DenseOptimizerOptions(ScheduleOptions):
+    """One dense optimizer and its schedule."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "optimizer": (
+            "sgd_optimizer",
+            "adagrad_optimizer",
+            "adam_optimizer",
+            "adamw_optimizer",
+            "adadelta_optimizer",
+            "rmsprop_optimizer",
+        ),
+        **ScheduleOptions.one_of,
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
+
+    sgd_optimizer: SGDOptimizer | None = None
+    adagrad_optimizer: AdagradOptimizer | None = None
+    adam_optimizer: AdamOptimizer | None = None
+    adamw_optimizer: Annotated[AdamWOptimizer | None, Later("dense adamw_optimizer")] = None
+    adadelta_optimizer: Annotated[AdadeltaOptimizer | None, Later("dense adadelta_optimizer")] = None
+    rmsprop_optimizer: Annotated[RMSpropOptimizer | None, Later("dense rmsprop_optimizer")] = None
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is '{text}', which is no regular expression: {error}") from error
+    return text
+
+
+class PartOptimizer(DenseOptimizerOptions):
+    """Another optimizer for some of the parameters."""
+
+    regex_pattern: Annotated[str, AfterValidator(_pattern)]
+    """Parameters whose whole name matches belong to this part; the first match wins."""
+
+
+class EMAConfig(Section):
+    """A running mean of the parameters, used in evaluation and export."""
+
+    decay: Probability = 0.999
+    """How much of the mean is kept at each step."""
+
+
+class DenseOptimizer(DenseOptimizerOptions):
+    """How everything that is not an embedding table learns."""
+
+    part_optimizers: Annotated[list[PartOptimizer], Later("part_optimizers")] = []
+    """Other optimizers for some of the parameters."""
+
+    ema: Annotated[EMAConfig | None, Later("ema")] = None
+    """A running mean of the parameters."""

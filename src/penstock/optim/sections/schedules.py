@@ -1,0 +1,145 @@
+"""Options of learning-rate schedules; n counts completed steps, or epochs with by_epoch."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.config.values import NonNegativeNumber
+
+
+class ConstantLR(Section):
+    """The base learning rate, always."""
+
+
+class WarmupOptions(Section):
+    """A line from a small learning rate to the base one, before the schedule proper begins."""
+
+    warmup_learning_rate: NonNegativeNumber = 0.0
+    """Where the line starts."""
+
+    warmup_size: NonNegativeInt = 0
+    """Steps or epochs of the line."""
+
+    min_learning_rate: NonNegativeNumber = 0.0
+    """The schedule does not go below."""
+
+    by_epoch: bool = False
+    """Count epochs instead of steps."""
+
+
+class ExponentialDecayLR(WarmupOptions):
+    """base * decay_factor ** (n / decay_size)."""
+
+    decay_size: PositiveInt
+    """Steps or epochs in which the learning rate is multiplied once."""
+
+    decay_factor: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """What it is multiplied by."""
+
+    staircase: bool = True
+    """In stairs instead of smoothly."""
+
+
+class ManualStepLR(Section):
+    """Learning rates that are written down."""
+
+    schedule_sizes: list[PositiveInt] = []
+    """After how many steps or epochs each of the rates begins."""
+
+    learning_rates: list[NonNegativeNumber] = []
+    """The rates."""
+
+    warmup: bool = False
+    """A line from the base rate to the first of these, over the first size."""
+
+    by_epoch: bool = False
+    """Count epochs instead of steps."""
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        sizes, rates = len(self.schedule_sizes), len(self.learning_rates)
+        if sizes != rates or not sizes:
+            raise ValueError(
+                f"schedule_sizes has {sizes} and learning_rates {rates} values; one rate for each size"
+            )
+        if sorted(set(self.schedule_sizes)) != self.schedule_sizes:
+            raise ValueError(f"schedule_sizes must rise; they are {self.schedule_sizes}")
+        return self
+
+
+class CosineAnnealingLR(WarmupOptions):
+    """Half a cosine from the base rate to the least one."""
+
+    T_max: PositiveInt
+    """Steps or epochs of the half wave."""
+
+
+class CosineAnnealingWarmRestartsLR(WarmupOptions):
+    """Half cosines one after another, each T_mult times as long."""
+
+    T_0: PositiveInt
+    """Steps or epochs of the first half wave."""
+
+    T_mult: PositiveInt = 1
+    """How many times as long each next one is."""
+
+
+class MetricMode(StrEnum):
+    """Which direction of a metric is better."""
+
+    max = "max"
+    min = "min"
+
+
+class ReduceOnPlateauLR(Section):
+    """The rate is multiplied when an evaluation metric stops getting better."""
+
+    metric: str = "auc"
+    """Which metric."""
+
+    mode: MetricMode = MetricMode.max
+    """Which direction is better."""
+
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """What the rate is multiplied by."""
+
+    patience: NonNegativeInt = 3
+    """Evaluations without improvement that are waited for."""
+
+    min_delta: NonNegativeNumber = 0.0
+    """Less than this is no improvement."""
+
+    min_learning_rate: NonNegativeNumber = 0.0
+    """The schedule does not go below."""
+
+
+class ScheduleOptions(Section):
+    """Which schedule an optimizer's learning rate follows; none written: constant."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "learning_rate": (
+            "constant_learning_rate",
+            "exponential_decay_learning_rate",
+            "manual_step_learning_rate",
+            "cosine_annealing_learning_rate",
+            "cosine_annealing_warm_restarts_learning_rate",
+            "reduce_on_plateau_learning_rate",
+        )
+    }
+
+    constant_learning_rate: ConstantLR | None = None
+    exponential_decay_learning_rate: ExponentialDecayLR | None = None
+    manual_step_learning_rate: Annotated[ManualStepLR | None, Later("manual_step_learning_rate")] = None
+    cosine_annealing_learning_rate: Annotated[
+        CosineAnnealingLR | None, Later("cosine_annealing_learning_rate")
+    ] = None
+    cosine_annealing_warm_restarts_learning_rate: Annotated[
+        CosineAnnealingWarmRestartsLR | None, Later("cosine_annealing_warm_restarts_learning_rate")
+    ] = None
+    reduce_on_plateau_learning_rate: Annotated[
+        ReduceOnPlateauLR | None, Later("reduce_on_plateau_learning_rate")
+    ] = None

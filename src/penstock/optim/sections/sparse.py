@@ -1,0 +1,155 @@
+"""Options of the optimizers of embedding tables, which update in the backward pass."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability
+from penstock.optim.sections.schedules import ScheduleOptions
+
+
+class WeightDecayMode(StrEnum):
+    """How weight decay enters the update."""
+
+    NONE = "NONE"
+    L2 = "L2"
+    DECOUPLE = "DECOUPLE"
+
+
+class FusedOptions(Section):
+    """What every fused optimizer says."""
+
+    lr: NonNegativeNumber = 0.002
+    """Base learning rate."""
+
+    gradient_clipping: bool = False
+    """Clip each gradient value to max_gradient."""
+
+    max_gradient: PositiveNumber = 1.0
+    """Largest absolute gradient value."""
+
+
+class FusedMomentOptions(FusedOptions):
+    """What the fused optimizers with two moments say."""
+
+    beta1: Probability = 0.9
+    """Decay of the mean of gradients."""
+
+    beta2: Probability = 0.999
+    """Decay of the mean of squared gradients."""
+
+    weight_decay: NonNegativeNumber = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedSGDOptimizer(FusedOptions):
+    """Plain gradient descent."""
+
+
+class FusedAdagradOptimizer(FusedOptions):
+    """Adagrad with one accumulator for each value."""
+
+    initial_accumulator_value: NonNegativeNumber = 0.0
+    """Where the accumulators start."""
+
+
+class FusedRowWiseAdagradOptimizer(FusedOptions):
+    """Adagrad with one accumulator for each row."""
+
+    weight_decay: Annotated[NonNegativeNumber, Later("weight_decay of rowwise_adagrad_optimizer")] = 0.0
+    """Pull of the weights towards 0."""
+
+    weight_decay_mode: Annotated[WeightDecayMode, Later("weight_decay_mode of rowwise_adagrad_optimizer")] = (
+        WeightDecayMode.NONE
+    )
+    """NONE, L2 (in the gradient) or DECOUPLE (in the weights)."""
+
+
+class FusedAdamOptimizer(FusedMomentOptions):
+    """Adam."""
+
+
+class FusedPartialRowWiseAdamOptimizer(FusedMomentOptions):
+    """Adam with one second moment for each row."""
+
+
+class FusedLAMBOptimizer(FusedMomentOptions):
+    """LAMB."""
+
+
+class FusedPartialRowWiseLAMBOptimizer(FusedMomentOptions):
+    """LAMB with one second moment for each row."""
+
+
+class FusedLarsSGDOptimizer(FusedOptions):
+    """LARS."""
+
+    momentum: Probability = 0.9
+    """Share of the last update that is kept."""
+
+    weight_decay: NonNegativeNumber = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedAdadeltaOptimizer(FusedOptions):
+    """Adadelta."""
+
+    rho: Probability = 0.95
+    """Decay of the means."""
+
+    eps: PositiveNumber = 1e-06
+    """Keeps the division finite."""
+
+    weight_decay: NonNegativeNumber = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedRMSpropOptimizer(FusedOptions):
+    """RMSprop."""
+
+    alpha: Probability = 0.99
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveNumber = 1e-08
+    """Keeps the division finite."""
+
+    weight_decay: NonNegativeNumber = 0.0
+    """Pull of the weights towards 0."""
+
+
+class SparseOptimizer(ScheduleOptions):
+    """How embedding tables learn."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "optimizer": (
+            "sgd_optimizer",
+            "adagrad_optimizer",
+            "adam_optimizer",
+            "lars_sgd_optimizer",
+            "lamb_optimizer",
+            "partial_rowwise_lamb_optimizer",
+            "partial_rowwise_adam_optimizer",
+            "rowwise_adagrad_optimizer",
+            "adadelta_optimizer",
+            "rmsprop_optimizer",
+        ),
+        **ScheduleOptions.one_of,
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
+
+    sgd_optimizer: FusedSGDOptimizer | None = None
+    adagrad_optimizer: FusedAdagradOptimizer | None = None
+    rowwise_adagrad_optimizer: FusedRowWiseAdagradOptimizer | None = None
+    adam_optimizer: Annotated[FusedAdamOptimizer | None, Later("sparse adam_optimizer")] = None
+    lars_sgd_optimizer: Annotated[FusedLarsSGDOptimizer | None, Later("sparse lars_sgd_optimizer")] = None
+    lamb_optimizer: Annotated[FusedLAMBOptimizer | None, Later("sparse lamb_optimizer")] = None
+    partial_rowwise_lamb_optimizer: Annotated[
+        FusedPartialRowWiseLAMBOptimizer | None, Later("sparse partial_rowwise_lamb_optimizer")
+    ] = None
+    partial_rowwise_adam_optimizer: Annotated[
+        FusedPartialRowWiseAdamOptimizer | None, Later("sparse partial_rowwise_adam_optimizer")
+    ] = None
+    adadelta_optimizer: Annotated[FusedAdadeltaOptimizer | None, Later("sparse adadelta_optimizer")] = None
+    rmsprop_optimizer: Annotated[FusedRMSpropOptimizer | None, Later("sparse rmsprop_optimizer")] = None

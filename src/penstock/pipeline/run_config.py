@@ -1,0 +1,59 @@
+"""The run file: the only place that knows every section."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from penstock.batching.sections import BatchingSection
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.export.sections import ExportConfig
+from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.loops.sections import EvalConfig, TrainConfig
+from penstock.models.sections import ModelConfig
+from penstock.prep.sections import Preprocessing
+from penstock.readers.sections import ReadingSection
+from penstock.runtime.sections import MemorySection
+from penstock.sampling.sections import SamplerSection
+from penstock.tensors.sections import LoadingSection
+
+
+class DataConfig(LoadingSection, SamplerSection, ParsingSection, BatchingSection, ReadingSection):
+    """Reading and batching; each part stands beside its owner."""
+
+
+class RunConfig(Section):
+    """A whole run file."""
+
+    train_input_path: str = ""
+    """Training data: a path, glob, comma-separated list, directory or URL."""
+
+    eval_input_path: str = ""
+    """Evaluation data, written in the same ways."""
+
+    model_dir: str = ""
+    """Where everything of the run goes."""
+
+    memory: MemorySection = Field(default_factory=MemorySection)
+    """How much memory the run may use."""
+
+    data_config: DataConfig = Field(default_factory=DataConfig)
+    """Reading and batching."""
+
+    feature_configs: list[FeatureConfig] = []
+    """The features."""
+
+    model: ModelConfig | None = Field(default=None, alias="model_config")
+    """What is learned; `model_config` in the file."""
+
+    train_config: TrainConfig | None = None
+    """How long to train, how often to save, and with what."""
+
+    eval_config: EvalConfig = Field(default_factory=EvalConfig)
+    """How evaluation runs."""
+
+    export_config: ExportConfig = Field(default_factory=ExportConfig)
+    """Which checkpoint is used or becomes an artifact."""
+
+    preprocessing: Annotated[Preprocessing | None, Later("preprocessing", harmless=True)] = None
+    """From raw files to array stores."""

@@ -1,0 +1,180 @@
+"""preprocessing: from raw files to array stores."""
+
+from enum import StrEnum
+from typing import Any, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from penstock.config.section import Section
+from penstock.config.values import Probability
+
+
+class MergeStrategy(StrEnum):
+    """How batch files become one store."""
+
+    sequential = "sequential"
+    accumulative = "accumulative"
+
+
+class SplitBy(StrEnum):
+    """What is kept together in one split."""
+
+    sample = "sample"
+    group = "group"
+    file = "file"
+
+
+class BatchLayout(StrEnum):
+    """Form of the batch files."""
+
+    native = "native"
+    npz = "npz"
+
+
+class Compression(StrEnum):
+    """Compression of the batch files."""
+
+    none = "none"
+    zlib = "zlib"
+    zstd = "zstd"
+    lz4 = "lz4"
+
+
+class FeatureDtype(StrEnum):
+    """Type of the features' numbers."""
+
+    float16 = "float16"
+    float32 = "float32"
+    float64 = "float64"
+
+
+class StoreTarget(StrEnum):
+    """Form of the merged store."""
+
+    npy = "npy"
+    parquet = "parquet"
+    ipc = "ipc"
+    hdf5 = "hdf5"
+
+
+class HeadFiles(StrEnum):
+    """Form of labels and masks in a store of npy files."""
+
+    npz = "npz"
+    npy = "npy"
+
+
+class Executor(StrEnum):
+    """Where the work runs."""
+
+    local = "local"
+    ray = "ray"
+
+
+class OnError(StrEnum):
+    """What happens to a raw file that cannot be used."""
+
+    stop = "stop"
+    skip = "skip"
+
+
+class Splits(Section):
+    """Shares of the samples."""
+
+    train: Probability = 0.8
+    val: Probability = 0.1
+    test: Probability = 0.1
+
+    by: SplitBy = SplitBy.sample
+    """What is kept together: nothing, the samples of a group, or those of a file."""
+
+    group_key: str | None = None
+    """With by: group, what tells the group of a sample."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        total = self.train + self.val + self.test
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"train, val and test add up to {total:g}; they must add up to 1")
+        if self.by is SplitBy.group and not self.group_key:
+            raise ValueError("by: group needs group_key")
+        return self
+
+
+class Preprocessing(Section):
+    """From raw files to samples, batch files, and one store."""
+
+    input_path: str = ""
+    """Raw files: a path, glob, list or directory."""
+
+    extract: str | None = None
+    """Function from a raw file to samples, as package.module:function; absent: columns as they are."""
+
+    intermediate_dir: str = "data/intermediate"
+    """Where batch files go."""
+
+    output_dir: str = "data/processed"
+    """Where the store goes."""
+
+    batch_size: PositiveInt = 500
+    """Samples in a batch file."""
+
+    num_workers: PositiveInt | None = None
+    """Processes; absent: the number of cores less 2, at least 1, fewer where the memory limit says so."""
+
+    parallel: bool = True
+    """Use several processes."""
+
+    verbose: bool = True
+    """A line in the log for each file."""
+
+    monitor_memory: bool = True
+    """Measure the peak of each stage."""
+
+    sample_schema: dict[str, Any] = Field(default_factory=dict, alias="schema")
+    """Names, types and widths of features, labels and masks; absent: found from the first samples."""
+
+    use_float32: bool = True
+    """Features as float32; false: float64."""
+
+    dtype: FeatureDtype = FeatureDtype.float32
+    """Type of the features' numbers."""
+
+    feature_dtypes: dict[str, str] = {}
+    """Another type for single features or groups."""
+
+    layout: BatchLayout = BatchLayout.native
+    """Form of the batch files."""
+
+    compression: Compression = Compression.none
+    """Compression of the batch files."""
+
+    compression_level: NonNegativeInt | None = None
+    """How hard to compress; absent: the method's own default."""
+
+    merge_strategy: MergeStrategy = MergeStrategy.sequential
+    """sequential: in bounded memory. accumulative: all at once, for small data."""
+
+    merge_workers: PositiveInt = 1
+    """Processes that write the store."""
+
+    target: StoreTarget = StoreTarget.npy
+    """Form of the store."""
+
+    heads: HeadFiles = HeadFiles.npz
+    """Labels and masks as one npz file each, or as a folder of npy files."""
+
+    splits: Splits | None = None
+    """Shares of the samples; absent: everything is train."""
+
+    shuffle: bool = False
+    """Write the store in random order."""
+
+    seed: int = 0
+    """Splits and order follow from this number."""
+
+    executor: Executor = Executor.local
+    """Where the work runs."""
+
+    on_error: OnError = OnError.stop
+    """A raw file that cannot be used: stop, or go on without it."""

@@ -1,0 +1,160 @@
+"""The part of data_config about reading files: format, columns, and what happens to bad rows."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, PositiveInt, model_validator
+
+from penstock.config.markers import Ignored, Later
+from penstock.config.nearest import hint
+from penstock.config.section import Section
+
+
+class DatasetType(StrEnum):
+    """The format of the input files."""
+
+    OdpsDataset = "OdpsDataset"
+    ParquetDataset = "ParquetDataset"
+    CsvDataset = "CsvDataset"
+    OdpsDatasetV1 = "OdpsDatasetV1"
+    KafkaDataset = "KafkaDataset"
+    ArrowDataset = "ArrowDataset"
+    JsonDataset = "JsonDataset"
+    TFRecordDataset = "TFRecordDataset"
+    NumpyDataset = "NumpyDataset"
+
+
+class FieldType(StrEnum):
+    """The type of an input column."""
+
+    INT32 = "INT32"
+    INT64 = "INT64"
+    STRING = "STRING"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    ARRAY_INT32 = "ARRAY_INT32"
+    ARRAY_INT64 = "ARRAY_INT64"
+    ARRAY_STRING = "ARRAY_STRING"
+    ARRAY_FLOAT = "ARRAY_FLOAT"
+    ARRAY_DOUBLE = "ARRAY_DOUBLE"
+    ARRAY_ARRAY_INT32 = "ARRAY_ARRAY_INT32"
+    ARRAY_ARRAY_INT64 = "ARRAY_ARRAY_INT64"
+    ARRAY_ARRAY_STRING = "ARRAY_ARRAY_STRING"
+    ARRAY_ARRAY_FLOAT = "ARRAY_ARRAY_FLOAT"
+    ARRAY_ARRAY_DOUBLE = "ARRAY_ARRAY_DOUBLE"
+    MAP_STRING_INT32 = "MAP_STRING_INT32"
+    MAP_STRING_INT64 = "MAP_STRING_INT64"
+    MAP_STRING_STRING = "MAP_STRING_STRING"
+    MAP_STRING_FLOAT = "MAP_STRING_FLOAT"
+    MAP_STRING_DOUBLE = "MAP_STRING_DOUBLE"
+    MAP_INT64_INT32 = "MAP_INT64_INT32"
+    MAP_INT64_INT64 = "MAP_INT64_INT64"
+    MAP_INT64_STRING = "MAP_INT64_STRING"
+    MAP_INT64_FLOAT = "MAP_INT64_FLOAT"
+    MAP_INT64_DOUBLE = "MAP_INT64_DOUBLE"
+    MAP_INT32_INT32 = "MAP_INT32_INT32"
+    MAP_INT32_INT64 = "MAP_INT32_INT64"
+    MAP_INT32_STRING = "MAP_INT32_STRING"
+    MAP_INT32_FLOAT = "MAP_INT32_FLOAT"
+    MAP_INT32_DOUBLE = "MAP_INT32_DOUBLE"
+
+
+class BadRows(StrEnum):
+    """What happens to a row that cannot be used."""
+
+    error = "error"
+    quarantine = "quarantine"
+
+
+class Field(Section):
+    """One column of the input, where the file does not say its type."""
+
+    input_name: str
+    """Name of the column."""
+
+    input_type: FieldType | None = None
+    """Its type; absent: found from the data."""
+
+
+def parse_fields(text: str) -> list[Field]:
+    """The columns of a text such as 'a:BIGINT;b:ARRAY<STRING>'; BIGINT is INT64, INT is INT32."""
+    fields = []
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        name, colon, type_text = part.partition(":")
+        if not colon or not name.strip():
+            raise ValueError(f"has '{part}'; expected name:TYPE, separated by ';'")
+        fields.append(Field(input_name=name.strip(), input_type=parse_field_type(type_text)))
+    return fields
+
+
+def parse_field_type(text: str) -> FieldType:
+    """The type that a text such as BIGINT, INT64, ARRAY<STRING> or MAP<STRING,DOUBLE> means."""
+    parts = text.upper().replace(" ", "").replace("<", "_").replace(",", "_").replace(">", "").split("_")
+    name = "_".join({"BIGINT": "INT64", "INT": "INT32"}.get(part, part) for part in parts)
+    if name not in FieldType.__members__:
+        raise ValueError(f"has the unknown type '{text.strip()}'; {hint(name, FieldType.__members__)}")
+    return FieldType(name)
+
+
+def _readable(text: str | None) -> str | None:
+    parse_fields(text or "")
+    return text
+
+
+def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
+    if dataset_type is DatasetType.KafkaDataset:
+        raise ValueError("KafkaDataset is not supported; read files, or write the topic to files first")
+    return DatasetType.OdpsDataset if dataset_type is DatasetType.OdpsDatasetV1 else dataset_type
+
+
+_LATER_TYPES = ("OdpsDataset", "ArrowDataset", "JsonDataset", "TFRecordDataset", "NumpyDataset")
+
+
+class ReadingSection(Section):
+    """The part of data_config about reading files."""
+
+    dataset_type: Annotated[
+        DatasetType | None,
+        AfterValidator(_supported),
+        Later("this dataset_type", values=_LATER_TYPES),
+    ] = None
+    """Format of the input files; absent: it follows from the path. OdpsDatasetV1 is OdpsDataset."""
+
+    input_fields: list[Field] = []
+    """Columns whose type the files do not say, or say otherwise."""
+
+    input_fields_str: Annotated[str | None, AfterValidator(_readable)] = None
+    """The same as one text: 'a:BIGINT;b:ARRAY<STRING>'."""
+
+    delimiter: str = ","
+    """Between the columns of a CSV file."""
+
+    with_header: bool = False
+    """Whether the first line of a CSV file names its columns."""
+
+    bad_rows: Annotated[BadRows, Later("bad_rows: quarantine")] = BadRows.error
+    """error: stop at a row that cannot be used. quarantine: write it aside with the reason, and go on."""
+
+    bad_rows_limit: PositiveInt = 1000
+    """With quarantine: stop after this many."""
+
+    is_orderby_partition: Annotated[bool, Ignored("tables are always read in sorted order")] = False
+    """Of the old schema."""
+
+    odps_data_quota_name: Annotated[str, Ignored("quotas are a matter of the service")] = "pay-as-you-go"
+    """Of the old schema."""
+
+    odps_data_compression: Annotated[str, Ignored("compression is a matter of the service")] = "LZ4_FRAME"
+    """Of the old schema."""
+
+    @model_validator(mode="after")
+    def _columns_once(self) -> Self:
+        names = [field.input_name for field in self.resolved_input_fields()]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"input_fields and input_fields_str name '{twice[0]}' more than once")
+        return self
+
+    def resolved_input_fields(self) -> list[Field]:
+        """The declared columns, from both ways to write them."""
+        return [*self.input_fields, *parse_fields(self.input_fields_str or "")]

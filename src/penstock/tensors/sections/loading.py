@@ -1,0 +1,37 @@
+"""The part of data_config about getting batches to the model."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import NonNegativeInt
+
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.config.sizes import ByteSize
+
+
+class InputTile(StrEnum):
+    """How many items meet one user at inference."""
+
+    none = "none"
+    inputs = "inputs"
+    embeddings = "embeddings"
+
+
+class LoadingSection(Section):
+    """The part of data_config about getting batches to the model."""
+
+    num_workers: Annotated[NonNegativeInt | None, Later("parsing in worker processes", harmless=True)] = None
+    """Processes that parse; absent: measured. At most the number of cores."""
+
+    pin_memory: bool = True
+    """Copy batches to page-locked memory where there is an accelerator; never for prediction."""
+
+    in_order: Annotated[bool, Later("giving out batches out of order", harmless=True)] = True
+    """Give out batches in the order of the data, whichever worker is done first."""
+
+    prefetch: Annotated[ByteSize | None, Later("a prefetch of one's own size", harmless=True)] = None
+    """How many bytes of batches may wait; absent: from the memory limit."""
+
+    input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
+    """none: as it comes. inputs: one user row is tiled while packing. embeddings: after the lookup."""

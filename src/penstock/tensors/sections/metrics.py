@@ -1,0 +1,220 @@
+"""Options of the metrics.
+
+They stand below models and metrics because both need them: a model's task says what is measured on it, and a
+metric is built from these options. `penstock.metrics.sections` gives them under the name of their owner.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field, PositiveInt
+
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.config.values import PositiveNumber, Probability, words
+
+
+class AUC(Section):
+    """Area under the ROC curve."""
+
+    thresholds: Annotated[int | None, Field(ge=2), Later("auc.thresholds")] = None
+    """Evenly spaced thresholds to count at; absent: a histogram of 100,000 bins."""
+
+    exact: Annotated[bool, Later("auc.exact")] = False
+    """Sort every prediction instead, on disk where memory is short."""
+
+
+class MulticlassAUC(Section):
+    """Area under the ROC curve of each class against the others."""
+
+    thresholds: Annotated[int | None, Field(ge=2)] = None
+    """Evenly spaced thresholds to count at; absent: a histogram of 100,000 bins."""
+
+    average: Annotated[str, words("macro", "weighted")] = "macro"
+    """macro: the plain mean over classes. weighted: by their rows."""
+
+
+class RecallAtK(Section):
+    """Share of rows whose positive is among the first k."""
+
+    top_k: PositiveInt = 5
+    """How many candidates are looked at."""
+
+
+class HitRateAtK(Section):
+    """Share of rows with any positive among the first k."""
+
+    top_k: PositiveInt = 5
+    """How many candidates are looked at."""
+
+
+class NDCGAtK(Section):
+    """Discounted gain of the first k against the best possible order."""
+
+    top_k: PositiveInt = 5
+    """How many candidates are looked at."""
+
+
+class MeanAbsoluteError(Section):
+    """Mean of |prediction - label|."""
+
+
+class MeanSquaredError(Section):
+    """Mean of (prediction - label) squared."""
+
+
+class RootMeanSquaredError(Section):
+    """Root of the mean squared error."""
+
+
+class LogLoss(Section):
+    """Mean binary cross entropy of the probabilities."""
+
+
+class Calibration(Section):
+    """Sum of the predicted probabilities over the number of positives."""
+
+
+class Accuracy(Section):
+    """Share of rows that are predicted right."""
+
+    threshold: Probability = 0.5
+    """Probability from which a row counts as positive, where there is one class."""
+
+    top_k: PositiveInt = 1
+    """A row is right when its class is among the k likeliest."""
+
+
+class GroupWeight(StrEnum):
+    """What a group counts by in a mean over groups."""
+
+    none = "none"
+    rows = "rows"
+    positives = "positives"
+
+
+class GroupedAUC(Section):
+    """Mean over groups of each group's exact area under the ROC curve."""
+
+    grouping_key: str
+    """Column that tells which rows belong together; need not be a feature."""
+
+    weight: GroupWeight = GroupWeight.none
+    """What a group counts by: nothing, its rows, or its positives."""
+
+
+class XAUC(Section):
+    """Share of pairs of rows that are in the right order."""
+
+    sample_ratio: Annotated[float, Field(gt=0, le=1)] = 0.001
+    """Share of all pairs that is drawn."""
+
+    max_pairs: PositiveInt | None = None
+    """Number of pairs that is drawn; overrides sample_ratio."""
+
+    in_batch: bool = False
+    """Take all pairs inside each batch instead of drawing from the whole set."""
+
+    exact: bool = False
+    """Count all pairs of the whole set."""
+
+    pair_weight: bool = True
+    """With in_batch: a batch counts by its pairs; false gives the plain mean over batches."""
+
+
+class GroupedXAUC(Section):
+    """XAUC of each group, weighted by its rows."""
+
+    grouping_key: str
+    """Column that tells which rows belong together; need not be a feature."""
+
+    max_pairs_per_group: PositiveInt = 100
+    """Pairs that are drawn in each group; all where there are fewer."""
+
+
+class NormalizedEntropy(Section):
+    """Cross entropy over the entropy of the base rate."""
+
+    eta: PositiveNumber = 1e-12
+    """Keeps logarithms finite."""
+
+
+class MetricConfig(Section):
+    """One metric of evaluation."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "metric": (
+            "auc",
+            "multiclass_auc",
+            "recall_at_k",
+            "mean_absolute_error",
+            "mean_squared_error",
+            "accuracy",
+            "grouped_auc",
+            "xauc",
+            "grouped_xauc",
+            "normalized_entropy",
+            "log_loss",
+            "root_mean_squared_error",
+            "hit_rate_at_k",
+            "ndcg_at_k",
+            "calibration",
+        )
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
+
+    auc: AUC | None = None
+    log_loss: LogLoss | None = None
+    multiclass_auc: Annotated[MulticlassAUC | None, Later("the metric multiclass_auc")] = None
+    recall_at_k: Annotated[RecallAtK | None, Later("the metric recall_at_k")] = None
+    mean_absolute_error: Annotated[MeanAbsoluteError | None, Later("the metric mean_absolute_error")] = None
+    mean_squared_error: Annotated[MeanSquaredError | None, Later("the metric mean_squared_error")] = None
+    accuracy: Annotated[Accuracy | None, Later("the metric accuracy")] = None
+    grouped_auc: Annotated[GroupedAUC | None, Later("the metric grouped_auc")] = None
+    xauc: Annotated[XAUC | None, Later("the metric xauc")] = None
+    grouped_xauc: Annotated[GroupedXAUC | None, Later("the metric grouped_xauc")] = None
+    normalized_entropy: Annotated[NormalizedEntropy | None, Later("the metric normalized_entropy")] = None
+    root_mean_squared_error: Annotated[
+        RootMeanSquaredError | None, Later("the metric root_mean_squared_error")
+    ] = None
+    hit_rate_at_k: Annotated[HitRateAtK | None, Later("the metric hit_rate_at_k")] = None
+    ndcg_at_k: Annotated[NDCGAtK | None, Later("the metric ndcg_at_k")] = None
+    calibration: Annotated[Calibration | None, Later("the metric calibration")] = None
+
+
+class TrainMetricConfig(Section):
+    """One metric that is followed during training, over windows of steps that fade."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "metric": (
+            "auc",
+            "recall_at_k",
+            "mean_absolute_error",
+            "mean_squared_error",
+            "accuracy",
+            "xauc",
+            "log_loss",
+            "root_mean_squared_error",
+            "normalized_entropy",
+            "calibration",
+        )
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
+
+    decay_rate: Probability = 0.9
+    """How much of the value so far is kept when a window closes."""
+
+    decay_step: PositiveInt = 100
+    """Steps in a window."""
+
+    auc: AUC | None = None
+    recall_at_k: RecallAtK | None = None
+    mean_absolute_error: MeanAbsoluteError | None = None
+    mean_squared_error: MeanSquaredError | None = None
+    accuracy: Accuracy | None = None
+    xauc: XAUC | None = None
+    log_loss: LogLoss | None = None
+    root_mean_squared_error: RootMeanSquaredError | None = None
+    normalized_entropy: NormalizedEntropy | None = None
+    calibration: Calibration | None = None
