@@ -1,0 +1,143 @@
+"""feature_configs -> features: one builder per type, all problems at once."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.config.errors import ConfigError, Problem
+from penstock.config.nearest import hint
+from penstock.config.registry import Registry
+from penstock.features.feature import Feature, TableSpec
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection, SequenceFeature
+
+Builder = Callable[[Any, ParsingSection], Feature]
+
+FEATURE_TYPES: Registry[Builder] = Registry(
+    "feature type",
+    {
+        "id_feature": "penstock.features.id_feature:build_id_feature",
+        "raw_feature": "penstock.features.raw_feature:build_raw_feature",
+    },
+)
+"""Types of features by their name in the run file."""
+
+_AVAILABLE_MODES = (FgMode.FG_NONE, FgMode.FG_NORMAL)
+_logger = logging.getLogger(__name__)
+
+
+def build_features(
+    feature_configs: Sequence[FeatureConfig],
+    parsing: ParsingSection,
+    used_names: Collection[str] | None = None,
+) -> list[Feature]:
+    """The features in the order of the run file; with `used_names` only these, since the others are not worth reading.
+
+    Raises ConfigError with every problem: bad options, names given twice or unknown, tables that do not agree.
+    """
+    mode = parsing.resolved_fg_mode()
+    if mode not in _AVAILABLE_MODES:
+        raise ConfigError.at("data_config.fg_mode", f"{mode} is not available yet; FG_NONE and FG_NORMAL are")
+    problems = _repeated_names(feature_configs)
+    if used_names is not None:
+        problems += _unknown_names(feature_configs, used_names)
+        _tell_unused(feature_configs, used_names)
+    features = []
+    for index, config in enumerate(feature_configs):
+        if used_names is not None and not _is_used(config, used_names):
+            continue
+        try:
+            features.append(_build(config, parsing))
+        except ConfigError as error:
+            problems += [_below(f"feature_configs[{index}]", problem) for problem in error.problems]
+    problems += _disagreeing_tables(features)
+    if problems:
+        raise ConfigError(problems)
+    return features
+
+
+def feature_names(config: FeatureConfig) -> tuple[str, ...]:
+    """The names by which feature groups call what a section makes: one, or one for each part of a sequence."""
+    _, section = _chosen(config)
+    if not isinstance(section, SequenceFeature):
+        return (section.feature_name,)
+    parts = [chosen[1] for part in section.features if (chosen := part.chosen("feature"))]
+    return tuple(f"{section.sequence_name}__{part.feature_name}" for part in parts)
+
+
+def _build(config: FeatureConfig, parsing: ParsingSection) -> Feature:
+    kind, section = _chosen(config)
+    if kind not in FEATURE_TYPES:
+        raise ConfigError.at(kind, f"not available yet; available: {', '.join(FEATURE_TYPES)}")
+    try:
+        return FEATURE_TYPES.get(kind)(section, parsing)
+    except ConfigError as error:
+        raise ConfigError([_below(kind, problem) for problem in error.problems]) from error
+
+
+def _chosen(config: FeatureConfig) -> tuple[str, Any]:
+    chosen = config.chosen("feature")
+    if chosen is None:
+        raise ConfigError("a feature without a type")
+    return chosen
+
+
+def _below(path: str, problem: Problem) -> Problem:
+    return replace(problem, path=f"{path}.{problem.path}" if problem.path else path)
+
+
+def _is_used(config: FeatureConfig, used_names: Collection[str]) -> bool:
+    return any(name in used_names for name in feature_names(config))
+
+
+def _repeated_names(feature_configs: Sequence[FeatureConfig]) -> list[Problem]:
+    problems = []
+    first_places: dict[str, int] = {}
+    for index, config in enumerate(feature_configs):
+        for name in feature_names(config):
+            first = first_places.setdefault(name, index)
+            if first != index:
+                place = f"feature_configs[{index}].{_chosen(config)[0]}"
+                problems.append(Problem(place, f"feature '{name}' is defined already in feature_configs[{first}]"))
+    return problems
+
+
+def _unknown_names(feature_configs: Sequence[FeatureConfig], used_names: Collection[str]) -> list[Problem]:
+    known = {name for config in feature_configs for name in feature_names(config)}
+    return [
+        Problem("model_config.feature_groups", f"there is no feature '{name}'; {hint(name, known)}")
+        for name in sorted(set(used_names) - known)
+    ]
+
+
+def _tell_unused(feature_configs: Sequence[FeatureConfig], used_names: Collection[str]) -> None:
+    names = [name for config in feature_configs for name in feature_names(config)]
+    unused = [name for name in names if name not in used_names]
+    if unused:
+        _logger.info(
+            "%d of %d features are in no feature group and are not read: %s",
+            len(unused),
+            len(names),
+            ", ".join(unused),
+        )
+
+
+def _disagreeing_tables(features: Sequence[Feature]) -> list[Problem]:
+    """Features that share a table by embedding_name must mean the same table."""
+    problems = []
+    first_users: dict[str, tuple[str, TableSpec]] = {}
+    for feature in features:
+        if feature.table is None:
+            continue
+        first_name, first = first_users.setdefault(feature.table.name, (feature.name, feature.table))
+        for option in ("num_rows", "dim", "init_fn", "trainable", "data_type"):
+            mine, other = getattr(feature.table, option), getattr(first, option)
+            if mine != other:
+                problems.append(
+                    Problem(
+                        "feature_configs",
+                        f"features '{first_name}' and '{feature.name}' share the table '{first.name}' "
+                        f"but differ in {option}: {other} and {mine}",
+                    )
+                )
+    return problems

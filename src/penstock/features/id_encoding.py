@@ -1,0 +1,184 @@
+"""How the values of an id column become rows of an embedding table: one class per id-size option.
+
+| option                    | value -> row                                    | rows of the table           |
+|---------------------------|-------------------------------------------------|-----------------------------|
+| num_buckets               | the integer itself                              | num_buckets                 |
+| hash_bucket_size          | xxh64(text, seed 0), unsigned, modulo the size  | hash_bucket_size            |
+| vocab_list                | 2 + place in the list; 0 default, 1 unknown     | len(vocab_list) + 2         |
+| vocab_dict                | the row given, from 2; 0 default, 1 unknown     | largest row + 1             |
+| either, and default_bucketize_value | the place or the row given, from 0; unknown: that row | largest row + 1 |
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from penstock.config.errors import ConfigError
+from penstock.features.columns import Int64Array
+from penstock.features.sections import IdFeature
+from penstock.features.text import (
+    Text,
+    TextIds,
+    TextVocabulary,
+    hash_integers,
+    hash_tokens,
+    look_up_tokens,
+    parse_integers,
+    text_of,
+)
+
+_DEFAULT_ROW, _UNKNOWN_ROW, _FIRST_VOCABULARY_ROW = 0, 1, 2
+
+
+class IdEncoding(Protocol):
+    """Values of a column -> rows of a table."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the table."""
+
+    def encode_integers(self, values: Int64Array) -> Int64Array:
+        """The rows of integer values."""
+
+    def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
+        """The rows of the values in texts."""
+
+    def encode_default(self, value: str) -> int:
+        """The row of a default value. ValueError when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Values are rows already. Whether they lie in the table is checked by the parser, for every feature alike."""
+
+    num_rows: int
+
+    def encode_integers(self, values: Int64Array) -> Int64Array:
+        """The values themselves."""
+        return values
+
+    def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
+        """The integers that the texts spell."""
+        return parse_integers(text, separator, weighted)
+
+    def encode_default(self, value: str) -> int:
+        """The integer, if it is a row of the table."""
+        row = int(value)
+        if not 0 <= row < self.num_rows:
+            raise ValueError(f"is outside 0 to {self.num_rows - 1}")
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class HashedRows:
+    """A value's row is its hash modulo the size of the table. Integers hash as their decimal text."""
+
+    num_rows: int
+
+    def encode_integers(self, values: Int64Array) -> Int64Array:
+        """Hashes the decimal texts of the integers."""
+        return hash_integers(values, self.num_rows)
+
+    def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
+        """Hashes the tokens."""
+        return hash_tokens(text, separator, weighted, self.num_rows)
+
+    def encode_default(self, value: str) -> int:
+        """Hashes the value."""
+        return int(self.encode_text(text_of([value]), b"", weighted=False).values[0])
+
+
+@dataclass(frozen=True)
+class VocabularyRows:
+    """Known values have rows of their own; all others share `unknown_row`."""
+
+    rows_by_value: dict[str, int]
+    unknown_row: int
+    default_row: int | None = None
+    """Row of the default value, where the table keeps one for it."""
+
+    @cached_property
+    def num_rows(self) -> int:
+        """One more than the largest row in use."""
+        return max(self.unknown_row, self.default_row or 0, *self.rows_by_value.values()) + 1
+
+    @cached_property
+    def _texts(self) -> TextVocabulary:
+        return TextVocabulary(self.rows_by_value, self.unknown_row)
+
+    @cached_property
+    def _integers(self) -> tuple[Int64Array, Int64Array]:
+        """The values that are the decimal text of an int64, sorted, with their rows."""
+        known = sorted((int(value), row) for value, row in self.rows_by_value.items() if _is_integer_text(value))
+        pairs = np.array(known, np.int64).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def encode_integers(self, values: Int64Array) -> Int64Array:
+        """Looks the integers up as their decimal texts."""
+        known, rows = self._integers
+        if not len(known):
+            return np.full(len(values), self.unknown_row, np.int64)
+        places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+        return np.where(known[places] == values, rows[places], self.unknown_row)
+
+    def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
+        """Looks the tokens up."""
+        return look_up_tokens(text, separator, weighted, self._texts)
+
+    def encode_default(self, value: str) -> int:
+        """The row kept for the default, or else where the value stands in the vocabulary."""
+        return self.rows_by_value.get(value, self.unknown_row) if self.default_row is None else self.default_row
+
+
+def encoding_of(config: IdFeature) -> IdEncoding:
+    """The encoding that a feature's options ask for."""
+    if config.num_buckets is not None:
+        return GivenRows(config.num_buckets)
+    if config.hash_bucket_size is not None:
+        return HashedRows(config.hash_bucket_size)
+    if config.vocab_list or config.vocab_dict:
+        return _vocabulary(config)
+    raise ConfigError.at("", "one of num_buckets, hash_bucket_size, vocab_list, vocab_dict is needed here")
+
+
+def _vocabulary(config: IdFeature) -> VocabularyRows:
+    unknown_row = config.default_bucketize_value
+    first_row = _FIRST_VOCABULARY_ROW if unknown_row is None else 0
+    if config.vocab_list:
+        _refuse_repeated(config.vocab_list)
+        rows_by_value = {value: first_row + place for place, value in enumerate(config.vocab_list)}
+    else:
+        _refuse_low_rows(config.vocab_dict, first_row)
+        rows_by_value = dict(config.vocab_dict)
+    if unknown_row is not None:
+        return VocabularyRows(rows_by_value, unknown_row)
+    if config.default_value:
+        rows_by_value.setdefault(config.default_value, _DEFAULT_ROW)
+    return VocabularyRows(rows_by_value, _UNKNOWN_ROW, _DEFAULT_ROW)
+
+
+def _refuse_repeated(vocabulary: list[str]) -> None:
+    seen: set[str] = set()
+    for place, value in enumerate(vocabulary):
+        if value in seen:
+            raise ConfigError.at(f"vocab_list[{place}]", f"'{value}' is in the list already")
+        seen.add(value)
+
+
+def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:
+    for value, row in rows_by_value.items():
+        if row < first_row:
+            raise ConfigError.at(
+                "vocab_dict",
+                f"'{value}' has row {row}; rows begin at {first_row} (0 is the default value, 1 any unknown one), "
+                "unless default_bucketize_value says which row is for unknown values",
+            )
+
+
+def _is_integer_text(value: str) -> bool:
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
+        return False
+    return str(int(value)) == value and -(1 << 63) <= int(value) < 1 << 63

@@ -1,0 +1,165 @@
+"""id_feature: categorical values, one or several in a row, with or without weights."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.features.arrow_input import Cells, read_cells
+from penstock.features.bad_value import BadValue
+from penstock.features.columns import (
+    Float32Array,
+    Int64Array,
+    NumberArray,
+    SparseColumn,
+    fill_missing,
+    row_of_value,
+    sum_by_row,
+)
+from penstock.features.feature import Feature, TableSpec
+from penstock.features.id_encoding import GivenRows, HashedRows, IdEncoding, encoding_of
+from penstock.features.input_mode import FeatureInput, feature_input
+from penstock.features.sections import IdFeature, ParsingSection, RawFeature
+from penstock.features.text import BadToken, Text
+
+
+@dataclass(frozen=True)
+class SparseIds:
+    """Reads ids from one column."""
+
+    name: str
+    table: TableSpec
+    source: FeatureInput
+    encoding: IdEncoding
+    max_values: int = 0
+    """The most values that a row may have; 0: any number."""
+
+    width: int = 0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.source.column,)
+
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
+        """The ids of every row."""
+        column = self._encode(read_cells(batch, self.source.column))
+        if self.source.default is not None:
+            column = fill_missing(column, *self.default)
+        if self.max_values:
+            self._check_counts(column)
+        return column
+
+    @cached_property
+    def default(self) -> tuple[Int64Array, Float32Array]:
+        """Ids and weights of a row without a value of its own. ValueError when the default cannot be encoded."""
+        if self.source.default is None:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        separator = self.source.separator.decode()
+        tokens = self.source.default.split(separator) if separator else [self.source.default]
+        pairs = [_key_and_weight(token) if self.table.weighted else (token, 1.0) for token in tokens if token]
+        ids = [self.encoding.encode_default(key) for key, _ in pairs]
+        return np.array(ids, np.int64), np.array([weight for _, weight in pairs], np.float32)
+
+    def _encode(self, cells: Cells) -> SparseColumn:
+        weighted = self.table.weighted
+        if cells.weights is not None and not weighted:
+            raise BadValue(self.source.column, None, None, "is a map of ids to weights; set weighted: true to use it")
+        if isinstance(cells.values, Text):
+            return self._encode_text(cells, cells.values)
+        column = whole_numbers(cells, cells.values, self.source.column)
+        weights = column.weights
+        if weighted and weights is None:
+            weights = np.ones(len(column.values), np.float32)
+        return SparseColumn(self.encoding.encode_integers(column.values), column.lengths, weights)
+
+    def _encode_text(self, cells: Cells, text: Text) -> SparseColumn:
+        separator = self.source.separator if cells.joined else b""
+        tokens_have_weights = self.table.weighted and cells.weights is None
+        try:
+            found = self.encoding.encode_text(text, separator, tokens_have_weights)
+        except BadToken as error:
+            row = row_of_value(cells.lengths, error.text_index)
+            raise BadValue(self.source.column, row, error.token, error.problem + self._hint()) from error
+        if cells.joined:
+            return SparseColumn(*found)
+        weights = found.weights if cells.weights is None else cells.weights[found.lengths > 0]
+        return SparseColumn(found.values, sum_by_row(found.lengths, cells.lengths), weights)
+
+    def _hint(self) -> str:
+        """What to do about a value that is not an integer."""
+        if not self.source.encoded:
+            return ""
+        return "; fg_mode FG_NONE takes encoded ids, FG_NORMAL hashes raw values or looks them up"
+
+    def _check_counts(self, column: SparseColumn) -> None:
+        too_many = column.lengths > self.max_values
+        if too_many.any():
+            row = int(np.argmax(too_many))
+            raise BadValue(
+                self.source.column,
+                row,
+                None,
+                f"has {column.lengths[row]} values; value_dim allows {self.max_values}",
+            )
+
+
+def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
+    """An id feature as the run file describes it."""
+    source = feature_input(config, parsing)
+    encoding = encoding_of(config)
+    if config.weighted and config.pooling == "mean":
+        raise ConfigError.at("pooling", "a weighted feature cannot be pooled by mean; use sum")
+    table = table_of(config, encoding.num_rows, config.embedding_dim, weighted=config.weighted)
+    if source.encoded:
+        encoding = GivenRows(encoding.num_rows)
+    return checked(SparseIds(config.feature_name, table, source, encoding, config.value_dim or 0))
+
+
+def table_of(config: IdFeature | RawFeature, num_rows: int, dim: int, weighted: bool = False) -> TableSpec:
+    """The table of a feature: its own, or the one it shares by embedding_name."""
+    return TableSpec(
+        name=config.embedding_name or f"{config.feature_name}_emb",
+        num_rows=num_rows,
+        dim=dim,
+        pooling=config.pooling,
+        init_fn=config.init_fn,
+        trainable=config.trainable,
+        data_type=config.data_type,
+        weighted=weighted,
+    )
+
+
+def checked(feature: SparseIds) -> SparseIds:
+    """The feature, once its default value is known to be usable. Hashing needs the kernels, and cannot fail."""
+    if not isinstance(feature.encoding, HashedRows):
+        try:
+            _ = feature.default
+        except ValueError as error:
+            message = str(error) if str(error).startswith("is ") else "is not an integer"
+            raise ConfigError.at(feature.source.default_option, f"'{feature.source.default}' {message}") from error
+    return feature
+
+
+def whole_numbers(cells: Cells, values: NumberArray, column: str) -> SparseColumn:
+    """Integers as they are; floating numbers if they are whole, NaN counting as missing."""
+    if values.dtype == np.int64:
+        return SparseColumn(values, cells.lengths, cells.weights)
+    lengths, weights, present = cells.lengths, cells.weights, ~np.isnan(values)
+    if not present.all():
+        values, lengths = values[present], sum_by_row(present, lengths)
+        weights = None if weights is None else weights[present]
+    with np.errstate(invalid="ignore"):
+        integers = values.astype(np.int64)
+    wrong = integers != values
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise BadValue(column, row_of_value(lengths, index), float(values[index]), "is not a whole number, so no id")
+    return SparseColumn(integers, lengths, weights)
+
+
+def _key_and_weight(token: str) -> tuple[str, float]:
+    key, colon, weight = token.rpartition(":")
+    return (key, float(weight)) if colon else (token, 1.0)

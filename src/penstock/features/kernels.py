@@ -1,0 +1,436 @@
+"""Compiled loops over the buffers of Arrow string columns.
+
+A text column is `data` (its UTF-8 bytes) and `offsets` (text i is data[offsets[i]:offsets[i + 1]]). Each kernel splits
+the texts, turns every token into a number and writes values and lengths in one pass. Nothing raises in here: a token
+that cannot be used is described in `bad` (text index, begin, end, reason) and the kernel returns -1.
+
+Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text column is
+really parsed. Everything compiled is in this one file, since numba's cache follows changes of one file only.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    return cast(Function, njit(cache=True, nogil=True)(function))
+
+
+# How a token becomes an id.
+PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2
+
+# Why a token cannot be used.
+NOT_AN_INTEGER, NOT_A_NUMBER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2, 3
+
+# --- xxh64, seed 0 ---------------------------------------------------------------------------------------------------
+
+_PRIME_1 = np.uint64(0x9E3779B185EBCA87)
+_PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_PRIME_3 = np.uint64(0x165667B19E3779F9)
+_PRIME_4 = np.uint64(0x85EBCA77C2B2AE63)
+_PRIME_5 = np.uint64(0x27D4EB2F165667C5)
+_LANE_1 = np.uint64(0x60EA27EEADC0B5D6)  # _PRIME_1 + _PRIME_2
+_LANE_4 = np.uint64(0x61C8864E7A143579)  # -_PRIME_1
+
+
+@_compiled
+def _rotate(value: Any, bits: Any) -> Any:
+    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
+
+
+@_compiled
+def _little_endian(data: Any, begin: Any, num_bytes: Any) -> Any:
+    word = np.uint64(0)
+    for i in range(num_bytes):
+        word |= np.uint64(data[begin + i]) << np.uint64(8 * i)
+    return word
+
+
+@_compiled
+def _mix(lane: Any, word: Any) -> Any:
+    return _rotate(lane + word * _PRIME_2, 31) * _PRIME_1
+
+
+@_compiled
+def _merge(state: Any, lane: Any) -> Any:
+    return (state ^ _mix(np.uint64(0), lane)) * _PRIME_1 + _PRIME_4
+
+
+@_compiled
+def xxh64(data: Any, begin: Any, end: Any) -> Any:
+    """The 64-bit xxHash, seed 0, of data[begin:end]."""
+    position = begin
+    if end - begin >= 32:
+        a, b, c, d = _LANE_1, _PRIME_2, np.uint64(0), _LANE_4
+        while position + 32 <= end:
+            a = _mix(a, _little_endian(data, position, 8))
+            b = _mix(b, _little_endian(data, position + 8, 8))
+            c = _mix(c, _little_endian(data, position + 16, 8))
+            d = _mix(d, _little_endian(data, position + 24, 8))
+            position += 32
+        state = _rotate(a, 1) + _rotate(b, 7) + _rotate(c, 12) + _rotate(d, 18)
+        state = _merge(_merge(_merge(_merge(state, a), b), c), d)
+    else:
+        state = _PRIME_5
+    state += np.uint64(end - begin)
+    while position + 8 <= end:
+        state = _rotate(state ^ _mix(np.uint64(0), _little_endian(data, position, 8)), 27) * _PRIME_1 + _PRIME_4
+        position += 8
+    if position + 4 <= end:
+        state = _rotate(state ^ (_little_endian(data, position, 4) * _PRIME_1), 23) * _PRIME_2 + _PRIME_3
+        position += 4
+    while position < end:
+        state = _rotate(state ^ (np.uint64(data[position]) * _PRIME_5), 11) * _PRIME_1
+        position += 1
+    state = (state ^ (state >> np.uint64(33))) * _PRIME_2
+    state = (state ^ (state >> np.uint64(29))) * _PRIME_3
+    return state ^ (state >> np.uint64(32))
+
+
+@_compiled
+def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
+    """Hashes each integer as its decimal text, as if the column had held text."""
+    digits = np.empty(20, np.uint8)
+    for i in range(len(values)):
+        negative = values[i] < 0
+        rest = np.uint64(values[i])
+        if negative:
+            rest = ~rest + np.uint64(1)
+        begin = 20
+        while begin == 20 or rest != np.uint64(0):
+            begin -= 1
+            digits[begin] = np.uint8(48) + np.uint8(rest % np.uint64(10))
+            rest //= np.uint64(10)
+        if negative:
+            begin -= 1
+            digits[begin] = np.uint8(45)
+        ids[i] = np.int64(xxh64(digits, begin, 20) % np.uint64(num_buckets))
+
+
+# --- numbers in text -------------------------------------------------------------------------------------------------
+
+
+@_compiled
+def _trim(data: Any, begin: Any, end: Any) -> Any:
+    """The extent without spaces and tabs at both ends."""
+    while begin < end and (data[begin] == 32 or data[begin] == 9):
+        begin += 1
+    while end > begin and (data[end - 1] == 32 or data[end - 1] == 9):
+        end -= 1
+    return begin, end
+
+
+@_compiled
+def _sign(data: Any, begin: Any, end: Any) -> Any:
+    """Whether the number is negative, and where its digits begin."""
+    if begin < end and (data[begin] == 45 or data[begin] == 43):
+        return data[begin] == 45, begin + 1
+    return False, begin
+
+
+@_compiled
+def _integer(data: Any, begin: Any, end: Any) -> Any:
+    """The integer that the extent spells, and whether it is one of 64 bits."""
+    negative, begin = _sign(data, begin, end)
+    if begin == end:
+        return np.int64(0), False
+    largest = np.uint64(9223372036854775808) if negative else np.uint64(9223372036854775807)
+    value = np.uint64(0)
+    for i in range(begin, end):
+        digit = np.uint64(data[i]) - np.uint64(48)
+        if digit > np.uint64(9) or value > (largest - digit) // np.uint64(10):
+            return np.int64(0), False
+        value = value * np.uint64(10) + digit
+    return np.int64(~value + np.uint64(1) if negative else value), True
+
+
+def _powers_of_five() -> Any:
+    """The leading 128 bits of 5**q for q in -342..308, as two words each.
+
+    Truncated, but rounded up from 5**-27 to 5**-1: there a tie must show as a product just above the half.
+    """
+    words = np.empty((651, 2), np.uint64)
+    for q in range(-342, 309):
+        power = 5 ** abs(q)
+        if q >= 0:
+            shift = power.bit_length() - 128
+            leading = power >> shift if shift > 0 else power << -shift
+        else:
+            leading = (1 << (power.bit_length() + 127)) // power + (1 if q >= -27 else 0)
+        words[q + 342] = leading >> 64, leading & 0xFFFFFFFFFFFFFFFF
+    return words
+
+
+_POWERS_OF_FIVE = _powers_of_five()
+_POWERS_OF_TEN = np.array([float(f"1e{q}") for q in range(23)])
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_NEAR_CARRY = np.uint64(0x1FF)
+
+
+@_compiled
+def _multiply(left: Any, right: Any) -> Any:
+    """The 128-bit product of two words, as its high and low word."""
+    half = np.uint64(32)
+    low = (left & _LOW_32) * (right & _LOW_32)
+    cross_1 = (left >> half) * (right & _LOW_32)
+    cross_2 = (left & _LOW_32) * (right >> half)
+    middle = (low >> half) + (cross_1 & _LOW_32) + (cross_2 & _LOW_32)
+    high = (left >> half) * (right >> half) + (cross_1 >> half) + (cross_2 >> half) + (middle >> half)
+    return high, (middle << half) | (low & _LOW_32)
+
+
+@_compiled
+def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
+    """The double nearest to digits * 10**power, by the method of Lemire ("Number parsing at a gigabyte per second").
+
+    `pattern` is a one-word scratch array through which the bits become a double.
+    """
+    if digits <= np.uint64(1 << 53) and -22 <= power <= 22:
+        return digits / _POWERS_OF_TEN[-power] if power < 0 else digits * _POWERS_OF_TEN[power]
+    if digits == np.uint64(0) or power < -342:
+        return 0.0
+    if power > 308:
+        return np.inf
+    shift = 0
+    while digits >> np.uint64(63) == np.uint64(0):
+        digits <<= np.uint64(1)
+        shift += 1
+    high, low = _multiply(digits, _POWERS_OF_FIVE[power + 342, 0])
+    if high & _NEAR_CARRY == _NEAR_CARRY:
+        carry, _ = _multiply(digits, _POWERS_OF_FIVE[power + 342, 1])
+        low += carry
+        if carry > low:
+            high += np.uint64(1)
+    upper = np.int64(high >> np.uint64(63))
+    fraction = high >> np.uint64(upper + 9)
+    exponent = ((217706 * power) >> 16) + 63 + upper - shift + 1023
+    if exponent <= 0:
+        if exponent <= -63:
+            return 0.0
+        fraction >>= np.uint64(1 - exponent)
+        fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
+        pattern[0] = fraction
+        return pattern.view(np.float64)[0]
+    tie = low <= np.uint64(1) and -4 <= power <= 23 and fraction & np.uint64(3) == np.uint64(1)
+    if tie and fraction << np.uint64(upper + 9) == high:
+        fraction -= np.uint64(1)
+    fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
+    if fraction >> np.uint64(53) != np.uint64(0):
+        fraction = np.uint64(1 << 52)
+        exponent += 1
+    if exponent >= 2047:
+        return np.inf
+    pattern[0] = (fraction & np.uint64((1 << 52) - 1)) | (np.uint64(exponent) << np.uint64(52))
+    return pattern.view(np.float64)[0]
+
+
+@_compiled
+def _spells(data: Any, begin: Any, end: Any, word: Any) -> Any:
+    """Whether the extent is this lower-case ASCII word in any case."""
+    if end - begin != len(word):
+        return False
+    for i in range(len(word)):
+        if data[begin + i] | 32 != ord(word[i]):
+            return False
+    return True
+
+
+@_compiled
+def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
+    """The number that the extent spells, and whether it spells one. Digits beyond the 19th are not looked at."""
+    negative, position = _sign(data, begin, end)
+    digits, power, num_digits, any_digit, after_point = np.uint64(0), 0, 0, False, False
+    while position < end:
+        byte = data[position]
+        if 48 <= byte <= 57:
+            any_digit = True
+            if num_digits < 19:
+                digits = digits * np.uint64(10) + np.uint64(byte - 48)
+                num_digits += 1 if digits != np.uint64(0) else 0
+                power -= 1 if after_point else 0
+            else:
+                power += 0 if after_point else 1
+        elif byte == 46 and not after_point:
+            after_point = True
+        else:
+            break
+        position += 1
+    if not any_digit:
+        if _spells(data, position, end, "nan"):
+            return np.nan, position + 3 == end
+        infinite = _spells(data, position, end, "inf") or _spells(data, position, end, "infinity")
+        return (-np.inf if negative else np.inf), infinite
+    if position < end:
+        if data[position] | 32 != 101:
+            return 0.0, False
+        exponent, known = _exponent(data, position + 1, end)
+        if not known:
+            return 0.0, False
+        power += exponent
+    value = _nearest_double(digits, power, pattern)
+    return (-value if negative else value), True
+
+
+@_compiled
+def _exponent(data: Any, begin: Any, end: Any) -> Any:
+    """The exponent after the 'e', held within what can matter, and whether it is one."""
+    negative, begin = _sign(data, begin, end)
+    exponent = 0
+    for i in range(begin, end):
+        if data[i] < 48 or data[i] > 57:
+            return 0, False
+        exponent = min(exponent * 10 + data[i] - 48, 100_000_000)
+    return (-exponent if negative else exponent), begin < end
+
+
+# --- texts -> values and lengths -------------------------------------------------------------------------------------
+
+
+@_compiled
+def count_tokens(data: Any, offsets: Any, separator: Any) -> Any:
+    """No fewer than the tokens of all texts together: how much room the values need."""
+    count = len(offsets) - 1
+    if len(separator) > 0:
+        first = separator[0]
+        for i in range(offsets[0], offsets[-1]):
+            count += data[i] == first
+    return count
+
+
+@_compiled
+def _find(data: Any, begin: Any, end: Any, separator: Any) -> Any:
+    """Where the next separator begins, or `end`. An empty separator is nowhere."""
+    size = len(separator)
+    if size == 0:
+        return end
+    for position in range(begin, end - size + 1):
+        if data[position] == separator[0]:
+            matched = 1
+            while matched < size and data[position + matched] == separator[matched]:
+                matched += 1
+            if matched == size:
+                return position
+    return end
+
+
+@_compiled
+def _find_last_colon(data: Any, begin: Any, end: Any) -> Any:
+    for position in range(end - 1, begin - 1, -1):
+        if data[position] == 58:
+            return position
+    return end
+
+
+@_compiled
+def _slot(data: Any, begin: Any, end: Any, slots: Any, key_data: Any, key_offsets: Any) -> Any:
+    """The slot of the open-addressing table that holds this key, or the free one where it belongs."""
+    mask = np.uint64(len(slots) - 1)
+    slot = xxh64(data, begin, end) & mask
+    while slots[slot] >= 0:
+        key_begin, key_end = key_offsets[slots[slot]], key_offsets[slots[slot] + 1]
+        same = key_end - key_begin == end - begin
+        i = 0
+        while same and i < end - begin:
+            same = data[begin + i] == key_data[key_begin + i]
+            i += 1
+        if same:
+            break
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@_compiled
+def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
+    """Puts every key into the table `slots` (all -1, a power of two long, larger than the number of keys)."""
+    for key in range(len(key_offsets) - 1):
+        slots[_slot(key_data, key_offsets[key], key_offsets[key + 1], slots, key_data, key_offsets)] = key
+
+
+@_compiled
+def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
+    bad[0], bad[1], bad[2], bad[3] = text, begin, end, reason
+    return -1
+
+
+@_compiled
+def encode_ids(
+    data: Any,
+    offsets: Any,
+    separator: Any,
+    rule: Any,
+    num_buckets: Any,
+    vocabulary: Any,
+    weighted: Any,
+    values: Any,
+    lengths: Any,
+    weights: Any,
+    bad: Any,
+) -> Any:
+    """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
+
+    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other token). Gives the number of values.
+    """
+    slots, key_data, key_offsets, key_ids, other_id = vocabulary
+    pattern = np.empty(1, np.uint64)
+    count = 0
+    for text in range(len(offsets) - 1):
+        begin, text_end, before = offsets[text], offsets[text + 1], count
+        while begin < text_end:
+            token_end = _find(data, begin, text_end, separator)
+            key_begin, key_end, weight, known = begin, token_end, 1.0, True
+            if weighted:
+                key_end = _find_last_colon(data, begin, token_end)
+                if key_end < token_end:
+                    weight_begin, weight_end = _trim(data, key_end + 1, token_end)
+                    weight, known = _number(data, weight_begin, weight_end, pattern)
+                    if not (known and np.isfinite(weight)):
+                        return _fail(bad, text, begin, token_end, NOT_A_WEIGHT)
+            if rule == PARSE_INTEGER:
+                key_begin, key_end = _trim(data, key_begin, key_end)
+            if key_begin < key_end:
+                if rule == PARSE_INTEGER:
+                    values[count], known = _integer(data, key_begin, key_end)
+                    if not known:
+                        return _fail(bad, text, begin, token_end, NOT_AN_INTEGER)
+                elif rule == HASH:
+                    values[count] = np.int64(xxh64(data, key_begin, key_end) % np.uint64(num_buckets))
+                else:
+                    key = slots[_slot(data, key_begin, key_end, slots, key_data, key_offsets)]
+                    values[count] = key_ids[key] if key >= 0 else other_id
+                if weighted:
+                    weights[count] = weight
+                count += 1
+            elif key_end < token_end and weighted:
+                return _fail(bad, text, begin, token_end, NO_KEY)
+            begin = token_end + max(len(separator), 1)
+        lengths[text] = count - before
+    return count
+
+
+@_compiled
+def parse_numbers(data: Any, offsets: Any, separator: Any, values: Any, lengths: Any, bad: Any) -> Any:
+    """Splits texts into numbers. An empty text has none; an empty token in a text that has others is bad.
+
+    Gives the number of values.
+    """
+    pattern = np.empty(1, np.uint64)
+    count = 0
+    for text in range(len(offsets) - 1):
+        begin, text_end = _trim(data, offsets[text], offsets[text + 1])
+        before, more = count, begin < text_end
+        while more:
+            token_end = _find(data, begin, text_end, separator)
+            number_begin, number_end = _trim(data, begin, token_end)
+            values[count], known = _number(data, number_begin, number_end, pattern)
+            if not known:
+                return _fail(bad, text, begin, token_end, NOT_A_NUMBER)
+            count += 1
+            more = token_end < text_end
+            begin = token_end + len(separator)
+        lengths[text] = count - before
+    return count

@@ -1,0 +1,131 @@
+"""Record batch -> columns of features, labels and weights, with every bad value told by file and row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import DataError
+from penstock.features.bad_value import BadValue
+from penstock.features.columns import Column, DenseColumn, Float32Array, Int64Array, NumberArray, SparseColumn
+from penstock.features.columns import one_per_row, row_of_value
+from penstock.features.feature import Feature, TableSpec
+from penstock.features.labels import read_label, read_sample_weight
+from penstock.readers.origin import ROW_COLUMN, locate
+
+UNKNOWN_ROW = -1
+"""Row id of a row that came from no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBatch:
+    """One batch as NumPy arrays, by name; views of the record batch's memory where possible."""
+
+    features: dict[str, Column]
+    labels: dict[str, NumberArray]
+    sample_weights: dict[str, Float32Array]
+    row_ids: Int64Array
+    """Where each row came from (readers.origin); UNKNOWN_ROW throughout if the data carries no origin."""
+
+    num_rows: int
+
+
+class Parser:
+    """Parses record batches with a run's features.
+
+    `file_paths` are the files that row ids count; without them errors name the row of the batch.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        label_fields: Sequence[str] = (),
+        sample_weight_fields: Sequence[str] = (),
+        file_paths: Sequence[str] = (),
+    ) -> None:
+        self.features = tuple(features)
+        self.label_fields = tuple(label_fields)
+        self.sample_weight_fields = tuple(sample_weight_fields)
+        self.file_paths = tuple(file_paths)
+
+    @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The data columns that features read, each once."""
+        return tuple(dict.fromkeys(name for feature in self.features for name in feature.inputs))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All data columns needed: those of features, labels and sample weights, each once."""
+        return tuple(dict.fromkeys([*self.feature_columns, *self.label_fields, *self.sample_weight_fields]))
+
+    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
+        """The columns of one batch. A bad value is a DataError with file, row, column and value."""
+        row_ids = _row_ids(batch)
+        try:
+            features = {feature.name: self._parse_feature(feature, batch) for feature in self.features}
+            labels = {name: read_label(batch, name) for name in self.label_fields if with_labels}
+            weights = {name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels}
+        except BadValue as error:
+            raise self._located(error, row_ids) from error
+        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows)
+
+    def warm(self, schema: pa.Schema) -> None:
+        """Parse a batch of no rows, so that everything that loads or compiles at first use has done so."""
+        self.parse(schema.empty_table(), with_labels=False)
+
+    def _parse_feature(self, feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
+        column = feature.parse(batch)
+        if isinstance(column, DenseColumn):
+            _check_dense(feature, column, batch.num_rows)
+        else:
+            _check_lengths(feature.name, column, batch.num_rows)
+            if feature.table is not None:
+                _check_range(feature.inputs[0], column, feature.table)
+        return column
+
+    def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
+        """The same error, with the file and the row in that file where they are known."""
+        row, file = error.row, None
+        if row is not None and row_ids[row] != UNKNOWN_ROW:
+            file_index, row = locate(int(row_ids[row]))
+            file = self.file_paths[file_index] if file_index < len(self.file_paths) else None
+        return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)
+
+
+def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:
+    if ROW_COLUMN not in batch.schema.names:
+        return np.full(batch.num_rows, UNKNOWN_ROW, np.int64)
+    ids = batch.column(ROW_COLUMN)
+    return ids.to_numpy() if isinstance(ids, pa.ChunkedArray) else ids.to_numpy(zero_copy_only=True)
+
+
+def _check_dense(feature: Feature, column: DenseColumn, num_rows: int) -> None:
+    if column.values.shape != (num_rows, feature.width):
+        raise DataError(
+            f"feature '{feature.name}': gave an array of shape {column.values.shape}; "
+            f"expected {(num_rows, feature.width)}"
+        )
+
+
+def _check_lengths(name: str, column: SparseColumn, num_rows: int) -> None:
+    """Lengths must say of every value which row it belongs to; a wrong one would shift all rows after it."""
+    if column.lengths is one_per_row(num_rows) and len(column.values) == num_rows:
+        return
+    if len(column.lengths) != num_rows:
+        raise DataError(f"feature '{name}': has lengths of {len(column.lengths)} rows; the batch has {num_rows}")
+    total = int(column.lengths.sum(dtype=np.int64))
+    if total != len(column.values) or (num_rows and int(column.lengths.min()) < 0):
+        raise DataError(f"feature '{name}': lengths count {total} values (none may be below 0), found {len(column.values)}")
+    if column.weights is not None and len(column.weights) != total:
+        raise DataError(f"feature '{name}': has {total} values and {len(column.weights)} weights")
+
+
+def _check_range(data_column: str, column: SparseColumn, table: TableSpec) -> None:
+    """Ids must be rows of the table. One comparison finds negative ones too: as unsigned numbers they are huge."""
+    values = column.values.view(np.uint64)
+    if len(values) == 0 or int(values.max()) < table.num_rows:
+        return
+    index = int(np.argmax(values >= table.num_rows))
+    problem = f"is outside 0 to {table.num_rows - 1}, the rows of table '{table.name}'"
+    raise BadValue(data_column, row_of_value(column.lengths, index), int(column.values[index]), problem)

@@ -1,0 +1,174 @@
+"""raw_feature: numbers or vectors of numbers; with boundaries, ids of the intervals they fall in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.features.arrow_input import read_cells
+from penstock.features.bad_value import BadValue
+from penstock.features.columns import (
+    BoolArray,
+    DenseColumn,
+    Float64Array,
+    Int32Array,
+    NumberArray,
+    SparseColumn,
+    row_of_value,
+    spread_default,
+    sum_by_row,
+)
+from penstock.features.feature import Feature, TableSpec
+from penstock.features.id_encoding import GivenRows
+from penstock.features.id_feature import SparseIds, checked, table_of
+from penstock.features.input_mode import FeatureInput, feature_input
+from penstock.features.normalizer import Normalizer, parse_normalizer
+from penstock.features.sections import ParsingSection, RawFeature
+from penstock.features.text import BadToken, Text, parse_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Reads numbers from one column: float32 columns as they are, everything else as float64."""
+
+    source: FeatureInput
+    default: Float64Array
+    normalizer: Normalizer | None = None
+
+    def read(self, batch: pa.RecordBatch | pa.Table) -> tuple[NumberArray, Int32Array]:
+        """All numbers, and how many each row has; missing ones replaced by the default, then normalised."""
+        cells = read_cells(batch, self.source.column)
+        if cells.weights is not None:
+            raise BadValue(self.source.column, None, None, "is a map, which cannot be a raw_feature")
+        values, lengths = cells.values, cells.lengths
+        if isinstance(values, Text):
+            values, lengths = self._parse(values, lengths, cells.joined)
+        elif values.dtype == np.int64:
+            values = values.astype(np.float64)
+        if not np.isfinite(values).all():
+            values, lengths = self._without_nan(values, lengths)
+        values, lengths = self._fill(values, lengths)
+        if self.normalizer is not None:
+            values = self.normalizer(values.astype(np.float64))
+        return values, lengths
+
+    def _parse(self, text: Text, lengths: Int32Array, joined: bool) -> tuple[NumberArray, Int32Array]:
+        try:
+            values, counts = parse_numbers(text, self.source.separator if joined else b"")
+        except BadToken as error:
+            row = row_of_value(lengths, error.text_index)
+            raise BadValue(self.source.column, row, error.token, error.problem) from error
+        return values, counts if joined else sum_by_row(counts, lengths)
+
+    def _without_nan(self, values: NumberArray, lengths: Int32Array) -> tuple[NumberArray, Int32Array]:
+        """A row that is NaN alone is missing, as if it were null; among other numbers NaN is an error."""
+        is_nan = np.isnan(values)
+        in_vector = is_nan & (np.repeat(lengths, lengths) > 1)
+        if in_vector.any():
+            row = row_of_value(lengths, int(np.argmax(in_vector)))
+            raise BadValue(self.source.column, row, None, "has NaN among its values")
+        return values[~is_nan], sum_by_row(~is_nan, lengths)
+
+    def _fill(self, values: NumberArray, lengths: Int32Array) -> tuple[NumberArray, Int32Array]:
+        missing: BoolArray = lengths == 0
+        if not len(self.default) or not missing.any():
+            return values, lengths
+        lengths = np.where(missing, np.int32(len(self.default)), lengths).astype(np.int32)
+        return spread_default(values, lengths, missing, self.default), lengths
+
+
+@dataclass(frozen=True, slots=True)
+class DenseNumbers:
+    """The same count of finite numbers in every row, as float32."""
+
+    name: str
+    width: int
+    numbers: Numbers
+    table: None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.numbers.source.column,)
+
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> DenseColumn:
+        """The numbers of every row."""
+        values, lengths = self.numbers.read(batch)
+        if len(values) != self.width * len(lengths) or not (lengths == self.width).all():
+            self._refuse_width(lengths)
+        with np.errstate(over="ignore"):
+            numbers = values.astype(np.float32, copy=False).reshape(-1, self.width)
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            row, place = np.argwhere(~finite)[0]
+            value = float(values[row * self.width + place])
+            raise BadValue(self.inputs[0], int(row), value, "is not a finite float32")
+        return DenseColumn(numbers)
+
+    def _refuse_width(self, lengths: Int32Array) -> None:
+        row = int(np.argmax(lengths != self.width))
+        expected = f"expected {self.width} {'value' if self.width == 1 else 'values'} (value_dim)"
+        if lengths[row]:
+            raise BadValue(self.inputs[0], row, None, f"{expected}, found {lengths[row]}")
+        option = self.numbers.source.default_option
+        raise BadValue(self.inputs[0], row, None, f"{expected}, found 0: it is missing and {option} is not set")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketizedNumbers:
+    """Ids of intervals: the id of x is the number of boundaries that are <= x.
+
+    Boundaries 1, 2: below 1 is 0; from 1 to below 2 is 1; from 2 on is 2.
+    """
+
+    name: str
+    table: TableSpec
+    numbers: Numbers
+    boundaries: Float64Array
+    width: int = 0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.numbers.source.column,)
+
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
+        """The intervals of every row's numbers; float32 columns meet boundaries that are rounded to float32 too."""
+        values, lengths = self.numbers.read(batch)
+        boundaries = self.boundaries.astype(values.dtype)
+        return SparseColumn(np.searchsorted(boundaries, values, side="right").astype(np.int64), lengths)
+
+
+def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
+    """A raw feature as the run file describes it: sparse with boundaries, else dense."""
+    source = feature_input(config, parsing)
+    if not config.boundaries:
+        return DenseNumbers(config.feature_name, config.value_dim, _numbers(config, source))
+    if config.embedding_dim is None:
+        raise ConfigError.at("embedding_dim", "is needed: boundaries make ids, which are looked up in a table")
+    table = table_of(config, len(config.boundaries) + 1, config.embedding_dim)
+    if source.encoded:
+        return checked(SparseIds(config.feature_name, table, source, GivenRows(table.num_rows)))
+    boundaries = np.array(config.boundaries, np.float64)
+    return BucketizedNumbers(config.feature_name, table, _numbers(config, source), boundaries)
+
+
+def _numbers(config: RawFeature, source: FeatureInput) -> Numbers:
+    normalizer = parse_normalizer(config.normalizer) if config.normalizer and not source.encoded else None
+    return Numbers(source, _default(source, config.value_dim), normalizer)
+
+
+def _default(source: FeatureInput, width: int) -> Float64Array:
+    """The numbers of a missing row. One number stands for every place of a vector."""
+    if source.default is None:
+        return np.empty(0)
+    separator = source.separator.decode()
+    tokens = source.default.split(separator) if separator else [source.default]
+    try:
+        numbers = np.array([float(token) for token in tokens])
+    except ValueError as error:
+        raise ConfigError.at(source.default_option, f"'{source.default}' is not a number") from error
+    if len(numbers) not in (1, width):
+        raise ConfigError.at(source.default_option, f"has {len(numbers)} numbers; value_dim is {width}")
+    return np.resize(numbers, width)

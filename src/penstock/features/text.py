@@ -1,0 +1,168 @@
+"""Text columns -> ids and numbers, through the compiled kernels.
+
+The kernels module is imported by the first call that needs it, so that columns of integers, numbers and lists of them
+never pay for numba.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.features.columns import Float32Array, Float64Array, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Bytes = NDArray[np.uint8]
+
+_PROBLEMS = ("is not a 64-bit integer", "is not a number", "has a weight that is not a finite number", "has no key")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Texts as Arrow holds them: text i is data[offsets[i]:offsets[i + 1]]. A missing text is an empty one."""
+
+    data: Bytes
+    offsets: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def token(self, begin: int, end: int) -> str:
+        """The characters of an extent, for people to read."""
+        return self.data[begin:end].tobytes().decode("utf-8", errors="replace")
+
+
+def text_of(values: list[str]) -> Text:
+    """Texts from Python strings: vocabularies and default values."""
+    encoded = [value.encode() for value in values]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(value) for value in encoded], out=offsets[1:])
+    data = np.frombuffer(b"".join(encoded), np.uint8)
+    return Text(data, offsets)
+
+
+class BadToken(Exception):
+    """A piece of text that is not what it should be: which text it stands in, itself, and why."""
+
+    def __init__(self, text_index: int, token: str, problem: str) -> None:
+        self.text_index = text_index
+        self.token = token
+        self.problem = problem
+        super().__init__(f"text {text_index}: {token!r} {problem}")
+
+
+class TextIds(NamedTuple):
+    """The ids of all texts, how many each text has, and their weights if the tokens carry any."""
+
+    values: Int64Array
+    lengths: Int32Array
+    weights: Float32Array | None
+
+
+class TextVocabulary:
+    """Known texts with their ids, in a table that the kernels search; every other text has `other_id`."""
+
+    def __init__(self, ids_by_text: dict[str, int], other_id: int) -> None:
+        self._ids_by_text = ids_by_text
+        self._other_id = other_id
+
+    @cached_property
+    def table(self) -> tuple[Any, ...]:
+        """Slots, keys and ids as the kernels take them."""
+        keys = text_of(list(self._ids_by_text))
+        slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int64)
+        _kernels().fill_slots(keys.data, keys.offsets, slots)
+        key_ids = np.array(list(self._ids_by_text.values()), np.int64)
+        return slots, keys.data, keys.offsets, key_ids, self._other_id
+
+
+def parse_integers(text: Text, separator: bytes, weighted: bool) -> TextIds:
+    """Tokens that are integers."""
+    return _ids(text, separator, weighted, _kernels().PARSE_INTEGER)
+
+
+def hash_tokens(text: Text, separator: bytes, weighted: bool, num_buckets: int) -> TextIds:
+    """The xxh64 (seed 0) of every token's bytes, modulo the number of buckets."""
+    return _ids(text, separator, weighted, _kernels().HASH, num_buckets=num_buckets)
+
+
+def look_up_tokens(text: Text, separator: bytes, weighted: bool, vocabulary: TextVocabulary) -> TextIds:
+    """The id of every token in the vocabulary."""
+    return _ids(text, separator, weighted, _kernels().LOOK_UP, vocabulary=vocabulary.table)
+
+
+def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
+    """Integers hashed as their decimal text."""
+    ids = np.empty(len(values), np.int64)
+    _kernels().hash_integers(_read_only(values), num_buckets, ids)
+    return ids
+
+
+def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:
+    """Tokens that are numbers: all values, and how many each text has."""
+    separator_bytes = np.frombuffer(separator, np.uint8)
+    values = np.empty(_kernels().count_tokens(text.data, text.offsets, separator_bytes), np.float64)
+    lengths = np.empty(len(text), np.int32)
+    bad = np.zeros(4, np.int64)
+    count = _kernels().parse_numbers(text.data, text.offsets, separator_bytes, values, lengths, bad)
+    _raise_if_bad(count, bad, text)
+    return values[:count], lengths
+
+
+def _ids(
+    text: Text,
+    separator: bytes,
+    weighted: bool,
+    rule: int,
+    num_buckets: int = 1,
+    vocabulary: tuple[Any, ...] | None = None,
+) -> TextIds:
+    kernels = _kernels()
+    separator_bytes = np.frombuffer(separator, np.uint8)
+    room = kernels.count_tokens(text.data, text.offsets, separator_bytes)
+    values = np.empty(room, np.int64)
+    lengths = np.empty(len(text), np.int32)
+    weights = np.empty(room if weighted else 0, np.float32)
+    bad = np.zeros(4, np.int64)
+    count = kernels.encode_ids(
+        text.data,
+        text.offsets,
+        separator_bytes,
+        rule,
+        num_buckets,
+        vocabulary or _NO_VOCABULARY,
+        weighted,
+        values,
+        lengths,
+        weights,
+        bad,
+    )
+    _raise_if_bad(count, bad, text)
+    return TextIds(values[:count], lengths, weights[:count] if weighted else None)
+
+
+def _raise_if_bad(count: int, bad: Int64Array, text: Text) -> None:
+    if count < 0:
+        index, begin, end, reason = (int(part) for part in bad)
+        raise BadToken(index, text.token(begin, end), _PROBLEMS[reason])
+
+
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """A view that numba compiles for once: views of Arrow memory may be writable or not."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _kernels() -> "ModuleType":
+    from penstock.features import kernels
+
+    return kernels
+
+
+_EMPTY_TEXT = np.frombuffer(b"", np.uint8)
+_NO_VOCABULARY = (np.full(1, -1, np.int64), _EMPTY_TEXT, np.zeros(1, np.int64), np.zeros(0, np.int64), 0)
