@@ -17,16 +17,16 @@ from penstock.prep.sample_data.draws import (
 
 NUM_NUMBERS = 13
 CARDINALITIES = (
-    1_400, 550, 60_000, 40_000, 300, 20, 12_000, 600, 4, 30_000, 5_000, 50_000, 3_200, 26, 11_000, 45_000, 10, 4_500,
-    2_000, 5, 48_000, 18, 16, 25_000, 90, 20_000,
+    1_400, 550, 20_000, 12_000, 300, 20, 4_000, 600, 4, 8_000, 3_000, 16_000, 2_000, 26, 3_500, 15_000, 10, 1_500,
+    1_000, 5, 18_000, 18, 16, 9_000, 90, 7_000,
 )  # fmt: skip
 """How many ids `cat_1` to `cat_26` have."""
 
 _SMALL = 1_000
 """Columns with fewer ids than this carry most of the signal: their ids are seen often enough to be learned."""
 _SMALL_COLUMN_SCALE = 0.42
-_LARGE_COLUMN_SCALE = 0.15
-_CROSS_SCALE = 0.55
+_LARGE_COLUMN_SCALE = 0.06
+_CROSS_SCALE = 0.35
 _CROSSED_COLUMNS = ((5, 13), (8, 16), (19, 21), (22, 24))
 """Pairs of small columns (counted from 0) whose ids act together, beyond what each does alone."""
 _MISSING_SHARES = np.array([0.4, 0.0, 0.2, 0.2, 0.03, 0.2, 0.04, 0.0, 0.04, 0.45, 0.04, 0.75, 0.2])
@@ -37,13 +37,13 @@ class Criteo:
 
     planted = (
         "label is drawn with a probability whose logit adds one effect per id (larger for columns with few ids), "
-        "products of effects for four pairs of columns, and a slope per number that is there"
+        "products of effects for four pairs of columns, and a slope per number, where a missing number counts as 0"
     )
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         rng = generator(seed, "criteo.model")
-        self._slopes = rng.normal(0.0, 0.2, NUM_NUMBERS)
+        self._slopes = rng.normal(0.0, 0.35, NUM_NUMBERS)
         self._centers = rng.uniform(0.8, 2.2, NUM_NUMBERS)
         self._column_keys = rng.integers(0, 2**62, len(CARDINALITIES))
         self._cross_keys = rng.integers(0, 2**62, (len(_CROSSED_COLUMNS), 2))
@@ -69,8 +69,8 @@ class Criteo:
 
     def _raw_logit(self, numbers: list[FloatArray], ids: list[IntArray]) -> FloatArray:
         logit = np.zeros(BLOCK_ROWS)
-        for values, slope, center in zip(numbers, self._slopes, self._centers, strict=True):
-            logit += slope * or_zero(values - center)
+        for values, slope in zip(numbers, self._slopes, strict=True):
+            logit += slope * or_zero(values)
         for column_ids, cardinality, key in zip(ids, CARDINALITIES, self._column_keys, strict=True):
             scale = _SMALL_COLUMN_SCALE if cardinality < _SMALL else _LARGE_COLUMN_SCALE
             logit += scale * hashed_effects(column_ids, int(key))

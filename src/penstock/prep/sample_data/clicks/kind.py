@@ -101,10 +101,10 @@ class Clicks:
             + items.bias[rows.item]
             + np.einsum("nr,nr->n", users.taste[rows.user], items.taste[rows.item])
             + 1.2 * users.interests[rows.user, category]
-            + 0.25 * np.log1p(rows.history.count_in_category(items, category))
+            + 0.2 * np.log1p(rows.history.count_in_category(items, category))
             + rows.moments.effect()
-            - 0.35 * or_zero(age_in_spans**2 - 0.7)
-            - 0.35 * or_zero(np.log(items.price[rows.item]) - 3.0)
+            - 0.45 * or_zero(age_in_spans**2 - 0.7)
+            - 0.45 * or_zero(np.log(items.price[rows.item]) - 3.0)
         )
 
     def _as_columns(self, rows: _Rows, labels: _Labels) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ from penstock.prep.sample_data.draws import FloatArray, IntArray, or_zero, sigmo
 _FIRST_SECOND = 1_704_067_200  # 2024-01-01 00:00:00 UTC
 _SPAN_SECONDS = 28 * 24 * 3600
 _DEVICE_CUMULATIVE_SHARES = np.array([0.6, 0.85, 0.95])
-_DEVICE_EFFECTS = np.array([0.15, -0.1, 0.25, -0.6])
+_DEVICE_EFFECTS = np.array([0.2, -0.2, 0.4, -0.9])
 _CTR_MISSING = 0.12
 _VISIT_MISSING = 0.10
 
@@ -53,7 +53,7 @@ class Moments:
         """What the circumstances add to the logit of a click."""
         return (
             _DEVICE_EFFECTS[self.device]
-            + 0.3 * np.cos((self.hour - 20) * (2.0 * np.pi / 24.0))
-            + 0.6 * or_zero(self.demand)
-            - 0.25 * or_zero(np.log1p(self.days_since_visit) - 1.6)
+            + 0.35 * np.cos((self.hour - 20) * (2.0 * np.pi / 24.0))
+            + 0.7 * or_zero(self.demand)
+            - 0.3 * or_zero(np.log1p(self.days_since_visit) - 1.6)
         )
