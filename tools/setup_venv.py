@@ -156,7 +156,8 @@ def bring_in(part: Part, python_version: str, site_folder: Path) -> None:
 
 def repair(damages: Sequence[Damage], site: SitePackages) -> None:
     """Install the damaged packages again, pip itself first and torch before what is built on it."""
-    print(f"setup: {len(damages)} to install: {', '.join(str(damage) for damage in damages)}", flush=True)
+    more = f" and {len(damages) - 3} more" if len(damages) > 3 else ""
+    print(f"setup: {', '.join(str(damage) for damage in damages[:3])}{more}; installing", flush=True)
     for damage in damages:
         if damage.is_torn:
             forget(damage.pin, site)

@@ -1,0 +1,107 @@
+"""The lock files name everything that is imported, at the versions that are installed.
+
+They are installed without dependency resolution, so nobody but this test notices a missing name.
+"""
+
+import ast
+import importlib.metadata
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from lock_file import normalized, read_lock
+
+ROOT = Path(__file__).parents[2]
+RUNTIME = {pin.name: pin.version for pin in read_lock(ROOT / "requirements" / "cpu.lock")}
+DEV = {pin.name: pin.version for pin in read_lock(ROOT / "requirements" / "dev.lock")}
+EVERYTHING = RUNTIME | DEV
+
+STANDS_IN_FOR = {"fbgemm-gpu": "fbgemm-gpu-cpu"}
+"""torchrec asks for the CUDA build; the CPU build fills the same module."""
+OPTIONAL = {"h5py", "odps", "onnx", "onnxruntime", "ray", "tensorflow", "sklearn", "xxhash"}
+"""Extras: imported only where they are asked for (`pytest.importorskip` in tests)."""
+OWN = {"penstock", "lock_file", "installed_files", "setup_venv", "tests"}
+
+
+def imported_names(tree: ast.AST) -> Iterator[str]:
+    """Top-level names of what a file imports, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def third_party_imports(folders: Iterable[str]) -> dict[str, str]:
+    """Every imported name from outside, and a file that imports it."""
+    found = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for name in imported_names(ast.parse(path.read_text())):
+            if name not in sys.stdlib_module_names and name not in OWN | OPTIONAL:
+                found[name] = str(path.relative_to(ROOT))
+    return found
+
+
+def missing(imports: dict[str, str], locked: dict[str, str]) -> dict[str, str]:
+    """The imports that no locked distribution provides."""
+    providers = importlib.metadata.packages_distributions()
+    return {
+        name: file
+        for name, file in imports.items()
+        if not any(normalized(provider) in locked for provider in providers.get(name, []))
+    }
+
+
+def requirements_of(package: str) -> Iterator[Requirement]:
+    for text in importlib.metadata.requires(package) or []:
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield requirement
+
+
+def test_what_the_sources_import_is_in_the_runtime_lock():
+    assert missing(third_party_imports(["src"]), RUNTIME) == {}
+
+
+def test_what_tests_and_tools_import_is_in_one_of_the_locks():
+    assert missing(third_party_imports(["tests", "tools", "benchmarks", "examples"]), EVERYTHING) == {}
+
+
+@pytest.mark.parametrize(("package", "version"), sorted(EVERYTHING.items()))
+def test_the_installed_version_is_the_locked_one(package: str, version: str):
+    assert importlib.metadata.version(package) == version
+
+
+@pytest.mark.parametrize("locked", [RUNTIME, EVERYTHING], ids=["cpu.lock", "cpu.lock + dev.lock"])
+def test_what_the_locked_packages_require_is_locked_too_and_fits(locked: dict[str, str]):
+    unmet = []
+    for package in locked:
+        for requirement in requirements_of(package):
+            needed = normalized(requirement.name)
+            version = locked.get(STANDS_IN_FOR.get(needed, needed))
+            if version is None or not requirement.specifier.contains(version, prereleases=True):
+                unmet.append(f"{package} needs {requirement}, locked is {version}")
+
+    assert unmet == []
+
+
+def test_what_the_package_declares_is_locked_and_fits():
+    declared = [
+        requirement
+        for requirement in requirements_of("penstock")
+        if not requirement.specifier.contains(RUNTIME.get(normalized(requirement.name), "0"))
+    ]
+
+    assert declared == []
+
+
+def test_no_cuda_package_is_locked():
+    assert [name for name in EVERYTHING if name.startswith(("nvidia", "cuda", "triton"))] == []
+    assert RUNTIME["torch"].endswith("+cpu") == (sys.platform == "linux")
+
+
+def test_a_name_that_no_lock_provides_is_found():
+    assert missing({"ruff": "x.py", "no_such_module": "y.py"}, EVERYTHING) == {"no_such_module": "y.py"}
