@@ -1,7 +1,8 @@
 """Formulas over numbers, read by a small parser and never evaluated as code.
 
-Known: + - * / ** (also written ^), brackets, numbers, the named variables, and the functions of FUNCTIONS. Text becomes
-a tree of Python's own parser; every node that is not one of these is refused, and the tree becomes NumPy calls.
+Known: + - * / ** (also written ^), brackets, numbers, the named variables, and the functions of FUNCTIONS.
+Text becomes a tree of Python's own parser; every node that is not one of these is refused, and the tree
+becomes NumPy calls.
 """
 
 import ast

@@ -1,7 +1,8 @@
 """Any Arrow column that can be a feature -> NumPy arrays, without a copy where Arrow's memory can be viewed.
 
-Rows that are null have no values; null elements of lists are left out. Integers of all widths, booleans, dates (days)
-and timestamps (whole seconds) become int64; floating and decimal numbers float32 or float64; strings stay text.
+Rows that are null have no values; null elements of lists are left out. Integers of all widths, booleans,
+dates (days) and timestamps (whole seconds) become int64; floating and decimal numbers float32 or float64;
+strings stay text.
 """
 
 from collections.abc import Callable
@@ -25,8 +26,9 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 class Cells:
     """The values of all rows of a column, in order, and how many each row has.
 
-    Values are int64, float32, float64, or text. A text of a `joined` column may hold several values, with a separator
-    between them; a text of a list holds one. `weights` are the items of a map column, whose keys are the values.
+    Values are int64, float32, float64, or text. A text of a `joined` column may hold several values, with a
+    separator between them; a text of a list holds one. `weights` are the items of a map column, whose keys
+    are the values.
     """
 
     values: NumberArray | Text

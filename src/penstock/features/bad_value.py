@@ -1,6 +1,7 @@
 """A value that a feature cannot use, told by its row in the batch.
 
-Features know columns and rows of a batch; the parser knows files. It catches this and says the same with file and row.
+Features know columns and rows of a batch; the parser knows files. It catches this and says the same with
+file and row.
 """
 
 from penstock.config.errors import DataError

@@ -33,7 +33,8 @@ def build_features(
 ) -> list[Feature]:
     """The features in the order of the run file; with `used_names` only these, since the others are not worth reading.
 
-    Raises ConfigError with every problem: bad options, names given twice or unknown, tables that do not agree.
+    Raises ConfigError with every problem: bad options, names given twice or unknown, tables that do not
+    agree.
     """
     mode = parsing.resolved_fg_mode()
     if mode not in _AVAILABLE_MODES:

@@ -1,11 +1,13 @@
 """Compiled loops over the buffers of Arrow string columns.
 
-A text column is `data` (its UTF-8 bytes) and `offsets` (text i is data[offsets[i]:offsets[i + 1]]). Each kernel splits
-the texts, turns every token into a number and writes values and lengths in one pass. Nothing raises in here: a token
-that cannot be used is described in `bad` (text index, begin, end, reason) and the kernel returns -1.
+A text column is `data` (its UTF-8 bytes) and `offsets` (text i is data[offsets[i]:offsets[i + 1]]). Each
+kernel splits the texts, turns every token into a number and writes values and lengths in one pass. Nothing
+raises in here: a token that cannot be used is described in `bad` (text index, begin, end, reason) and the
+kernel returns -1.
 
-Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text column is
-really parsed. Everything compiled is in this one file, since numba's cache follows changes of one file only.
+Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text
+column is really parsed. Everything compiled is in this one file, since numba's cache follows changes of one
+file only.
 """
 
 from collections.abc import Callable
@@ -373,7 +375,8 @@ def encode_ids(
 ) -> Any:
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
-    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other token). Gives the number of values.
+    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other token). Gives the number
+    of values.
     """
     slots, key_data, key_offsets, key_ids, other_id = vocabulary
     pattern = np.empty(1, np.uint64)

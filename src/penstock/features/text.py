@@ -1,7 +1,7 @@
 """Text columns -> ids and numbers, through the compiled kernels.
 
-The kernels module is imported by the first call that needs it, so that columns of integers, numbers and lists of them
-never pay for numba.
+The kernels module is imported by the first call that needs it, so that columns of integers, numbers and
+lists of them never pay for numba.
 """
 
 from dataclasses import dataclass

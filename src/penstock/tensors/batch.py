@@ -1,0 +1,141 @@
+"""Batch: everything a model takes in one step, as tensors."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import torch
+from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
+from torchrec.streamable import Pipelineable
+
+from penstock.tensors.position import Position
+from penstock.tensors.record_batch import RecordBatchTensor
+
+BASE = "base"
+"""The group of rows that the data holds; sampled negatives have groups of their own, with more rows."""
+
+
+@dataclass
+class Batch(Pipelineable):
+    """Features by group of rows, labels, weights, and what is only carried along.
+
+    torchrec's pipelines move it between devices by `to` and `record_stream`.
+    """
+
+    dense_features: dict[str, KeyedTensor] = field(default_factory=dict)
+    sparse_features: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
+    sequence_mulval_lengths: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
+    """Values per step of sequences whose steps hold several: values are the counts, lengths the steps of a row."""
+
+    sequence_dense_features: dict[str, JaggedTensor] = field(default_factory=dict)
+    labels: dict[str, torch.Tensor] = field(default_factory=dict)
+    jagged_labels: dict[str, JaggedTensor] = field(default_factory=dict)
+    reserves: RecordBatchTensor = field(default_factory=RecordBatchTensor)
+    """Columns that go to the output unread."""
+
+    tile_size: int = 0
+    """Rows that one user row stands for at inference; 0: no tiling."""
+
+    sample_weights: dict[str, torch.Tensor] = field(default_factory=dict)
+    additional_infos: dict[str, torch.Tensor] = field(default_factory=dict)
+    dummy: bool = False
+    """No rows of the data: only there so that this rank takes the step."""
+
+    position: Position | None = None
+    """The rows of the data that this batch holds, where they are known."""
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> Self:
+        """The batch on another device; what is only carried along stays where it is."""
+        return self._with(lambda tensor: tensor.to(device=device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """The batch in page-locked memory, where there is an accelerator to copy it to; else itself."""
+        if not torch.accelerator.is_available():
+            return self
+        return self._with(lambda tensor: tensor.pin_memory())
+
+    def record_stream(self, stream: torch.Stream) -> None:
+        """Tell the allocator that a stream uses these tensors."""
+        for part in self._parts():
+            part.record_stream(stream)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the base group."""
+        if BASE in self.sparse_features:
+            return int(self.sparse_features[BASE].stride())
+        if BASE in self.dense_features:
+            return int(self.dense_features[BASE].values().shape[0])
+        for tensors in (self.labels, self.sample_weights):
+            for tensor in tensors.values():
+                return int(tensor.shape[0])
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors and of the carried columns."""
+        tensors = sum(tensor.nbytes for part in self._parts() for tensor in _tensors(part))
+        return tensors + self.reserves.nbytes
+
+    def to_dict(self, sparse_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+        """All tensors under flat names: `f.values`, `f.lengths`, `f.weights`, `f.key_lengths`, labels by name.
+
+        `sparse_dtype` casts the ids. With tiling, `batch_size` is the number of rows to tile to.
+        """
+        flat: dict[str, torch.Tensor] = {}
+        for dense in self.dense_features.values():
+            flat.update({f"{name}.values": values for name, values in dense.to_dict().items()})
+        for sparse in self.sparse_features.values():
+            for name, ids in sparse.to_dict().items():
+                flat |= _jagged(name, ids, sparse_dtype)
+        for counts in self.sequence_mulval_lengths.values():
+            for name, steps in counts.to_dict().items():
+                flat |= {f"{name}.key_lengths": steps.values(), f"{name}.lengths": steps.lengths()}
+        for jagged in (self.sequence_dense_features, self.jagged_labels):
+            for name, steps in jagged.items():
+                flat |= _jagged(name, steps)
+        flat |= {**self.labels, **self.sample_weights, **self.additional_infos}
+        if self.tile_size > 0:
+            flat["batch_size"] = torch.tensor(self.tile_size, dtype=torch.int64)
+        return flat
+
+    def _with(self, change: Callable[[Any], Any]) -> Self:
+        changed = {
+            name: {key: change(part) for key, part in parts.items()} for name, parts in self._tensor_fields()
+        }
+        return replace(self, **changed)
+
+    def _parts(self) -> Iterator[Any]:
+        for _, parts in self._tensor_fields():
+            yield from parts.values()
+
+    def _tensor_fields(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        return (
+            ("dense_features", self.dense_features),
+            ("sparse_features", self.sparse_features),
+            ("sequence_mulval_lengths", self.sequence_mulval_lengths),
+            ("sequence_dense_features", self.sequence_dense_features),
+            ("labels", self.labels),
+            ("jagged_labels", self.jagged_labels),
+            ("sample_weights", self.sample_weights),
+            ("additional_infos", self.additional_infos),
+        )
+
+
+def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+    values = part.values()
+    flat = {f"{name}.values": values if dtype is None else values.to(dtype), f"{name}.lengths": part.lengths()}
+    weights = part.weights_or_none()
+    return flat if weights is None else {**flat, f"{name}.weights": weights}
+
+
+def _tensors(part: Any) -> Iterator[torch.Tensor]:
+    if isinstance(part, torch.Tensor):
+        yield part
+        return
+    yield part.values()
+    if not isinstance(part, KeyedTensor):
+        yield part.lengths()
+        weights = part.weights_or_none()
+        if weights is not None:
+            yield weights

@@ -1,0 +1,75 @@
+"""Parsed columns -> Batch: every value is copied once, straight to its final place.
+
+F sparse features, B rows, V ids of all rows of all features, D numbers per row of all dense features.
+"""
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
+
+from penstock.features.columns import DenseColumn, NumberArray, SparseColumn
+from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
+from penstock.tensors.batch import BASE, Batch
+from penstock.tensors.position import Position
+from penstock.tensors.record_batch import RecordBatchTensor
+
+
+def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
+    """The batch of one group of rows. `reserves` are columns that are only carried along."""
+    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
+    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
+    return Batch(
+        dense_features={BASE: pack_dense(dense, parsed.num_rows)} if dense else {},
+        sparse_features={BASE: pack_sparse(sparse, parsed.num_rows)} if sparse else {},
+        labels={name: _copied(values) for name, values in parsed.labels.items()},
+        sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
+        reserves=RecordBatchTensor(reserves),
+        position=Position.of(parsed.row_ids) if origin_known else None,
+    )
+
+
+def pack_dense(columns: dict[str, DenseColumn], num_rows: int) -> KeyedTensor:
+    """Dense columns side by side in one (B, D) tensor."""
+    widths = [column.values.shape[1] for column in columns.values()]
+    values_BD = torch.empty((num_rows, sum(widths)), dtype=torch.float32)
+    out, begin = values_BD.numpy(), 0
+    for column, width in zip(columns.values(), widths, strict=True):
+        out[:, begin : begin + width] = column.values
+        begin += width
+    return KeyedTensor(list(columns), widths, values_BD)
+
+
+def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedTensor:
+    """Sparse columns one after the other in a KeyedJaggedTensor.
+
+    If any column has weights the others weigh 1. The counts per feature are known here, so torchrec need not sum
+    lengths to find them.
+    """
+    counts = [len(column.values) for column in columns.values()]
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    values_V = torch.empty(ends[-1], dtype=torch.int64)
+    lengths_FB = torch.empty(len(columns) * num_rows, dtype=torch.int32)
+    weighted = any(column.weights is not None for column in columns.values())
+    weights_V = torch.ones(ends[-1], dtype=torch.float32) if weighted else None
+    values, lengths = values_V.numpy(), lengths_FB.numpy().reshape(len(columns), num_rows)
+    for row, (column, count, end) in enumerate(zip(columns.values(), counts, ends, strict=True)):
+        values[end - count : end] = column.values
+        lengths[row] = column.lengths
+        if weights_V is not None and column.weights is not None:
+            weights_V.numpy()[end - count : end] = column.weights
+    return KeyedJaggedTensor(
+        keys=list(columns),
+        values=values_V,
+        lengths=lengths_FB,
+        weights=weights_V,
+        stride=num_rows,
+        length_per_key=counts,
+        offset_per_key=[0, *ends],
+    )
+
+
+def _copied(values: NumberArray) -> torch.Tensor:
+    """A tensor of its own: a view would keep the whole row group in memory."""
+    return torch.from_numpy(np.array(values))

@@ -1,0 +1,32 @@
+"""Which rows of the data a batch holds."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The row ids of a batch (readers.origin), in its order: an interval if they are consecutive, else all."""
+
+    first: int
+    num_rows: int
+    scattered: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, row_ids: NDArray[np.int64]) -> Self:
+        """The smallest form that holds these ids."""
+        if not len(row_ids):
+            return cls(0, 0)
+        first = int(row_ids[0])
+        if int(row_ids[-1]) - first == len(row_ids) - 1 and bool((np.diff(row_ids) == 1).all()):
+            return cls(first, len(row_ids))
+        return cls(first, len(row_ids), row_ids.copy())
+
+    def row_ids(self) -> NDArray[np.int64]:
+        """One id for each row."""
+        if self.scattered is not None:
+            return self.scattered
+        return np.arange(self.first, self.first + self.num_rows, dtype=np.int64)

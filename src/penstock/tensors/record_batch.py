@@ -1,0 +1,41 @@
+"""Arrow record batches beside tensors: carried as they are, without a copy for each column."""
+
+import pyarrow as pa
+import torch
+
+
+class RecordBatchTensor:
+    """A record batch, or None, held in one torch storage as an Arrow IPC stream (schema and all).
+
+    torch moves the storage between processes through shared memory; `get` reads the columns in place. None stays
+    None, and a record batch of zero rows stays one.
+    """
+
+    def __init__(self, record_batch: pa.RecordBatch | None = None) -> None:
+        self.data: torch.Tensor | None = None if record_batch is None else _written(record_batch)
+
+    def get(self) -> pa.RecordBatch | None:
+        """The record batch. Its columns are views of the storage, and keep it alive."""
+        if self.data is None:
+            return None
+        with pa.ipc.open_stream(pa.py_buffer(self.data.numpy())) as stream:
+            return stream.read_next_batch()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return 0 if self.data is None else self.data.nbytes
+
+
+def _written(record_batch: pa.RecordBatch) -> torch.Tensor:
+    """The stream is written twice: first to nowhere, to learn its size, then straight to its place."""
+    counter = pa.MockOutputStream()
+    _write(record_batch, counter)
+    data = torch.empty(counter.size(), dtype=torch.uint8)
+    _write(record_batch, pa.FixedSizeBufferWriter(pa.py_buffer(data.numpy())))
+    return data
+
+
+def _write(record_batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, record_batch.schema) as stream:
+        stream.write_batch(record_batch)
