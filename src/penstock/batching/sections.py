@@ -1,10 +1,11 @@
 """The part of data_config about batches: how large, in which order, cut by what."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, PositiveInt, model_validator
+from pydantic import AfterValidator, PositiveInt, model_validator
 
+from penstock.config.findings import Finding, raise_findings
 from penstock.config.markers import Later, Legacy
 from penstock.config.section import Section
 from penstock.config.sizes import MIB, ByteSize
@@ -25,9 +26,9 @@ def _large_enough(num_bytes: int) -> int:
     return num_bytes
 
 
-def _error_is_absent(value: Any) -> Any:
+def _error_is_absent(cost: float | str | None) -> float | None:
     """`null_cost: error` says in words what leaving it out says."""
-    return None if value == "error" else value
+    return None if isinstance(cost, str) else cost
 
 
 class BatchingSection(Section):
@@ -70,9 +71,11 @@ class BatchingSection(Section):
     """A row that alone costs more than a batch may: a batch of its own, an error, or left out and counted."""
 
     null_cost: Annotated[
-        NonNegativeNumber | None, BeforeValidator(_error_is_absent), Later("cutting batches by cost")
+        NonNegativeNumber | Literal["error"] | None,
+        AfterValidator(_error_is_absent),
+        Later("cutting batches by cost"),
     ] = None
-    """Cost of a row without one; absent: such a row is an error."""
+    """Cost of a row without one; error, as when absent: such a row stops the run."""
 
     bucket_by: Annotated[str | None, Later("bucket_by")] = None
     """Sequence feature by whose length rows are brought together inside the shuffle buffer."""
@@ -83,9 +86,11 @@ class BatchingSection(Section):
             raise ValueError("only one of sample_cost_field, sample_cost may be set; both are")
         has_cost = bool(self.sample_cost_field or self.sample_cost)
         if self.batch_cost_size and not has_cost:
-            raise ValueError("batch_cost_size needs sample_cost_field, the column with the cost of a row")
+            message = "needs sample_cost_field, the column with the cost of a row"
+            raise_findings(self, [Finding(("batch_cost_size",), message)])
         if has_cost and not self.batch_cost_size:
-            raise ValueError("sample_cost_field needs batch_cost_size, the most that a batch may cost")
+            key = "sample_cost_field" if self.sample_cost_field else "sample_cost"
+            raise_findings(self, [Finding((key,), "needs batch_cost_size, the most that a batch may cost")])
         return self
 
     def resolved_eval_batch_size(self) -> int:

@@ -1,16 +1,18 @@
 """The run file: the only place that knows every section."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from penstock.batching.sections import BatchingSection
+from penstock.config.findings import raise_findings
 from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.export.sections import ExportConfig
 from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.loops.sections import EvalConfig, TrainConfig
 from penstock.models.sections import ModelConfig
+from penstock.pipeline.run_checks import run_findings
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.sections import MemorySection
@@ -57,3 +59,8 @@ class RunConfig(Section):
 
     preprocessing: Annotated[Preprocessing | None, Later("preprocessing", harmless=True)] = None
     """From raw files to array stores."""
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> Self:
+        raise_findings(self, run_findings(self))
+        return self

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, NonNegativeInt, PositiveInt
+from pydantic import AfterValidator, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Section
 from penstock.config.values import words
@@ -85,10 +85,9 @@ class OverlapFeature(NormalizerOptions, NumberOptions, EmbeddingOptions):
     """Between the words of a text."""
 
 
-def _as_text(delimiter: Any) -> Any:
+def _as_text(delimiter: str | float | None) -> str | None:
     """Old files declare kv_delimiter as a number."""
-    is_number = isinstance(delimiter, int | float) and not isinstance(delimiter, bool)
-    return f"{delimiter:g}" if is_number else delimiter
+    return f"{delimiter:g}" if isinstance(delimiter, float | int) else delimiter
 
 
 class KvDotProduct(NormalizerOptions, NumberOptions, EmbeddingOptions):
@@ -100,8 +99,8 @@ class KvDotProduct(NormalizerOptions, NumberOptions, EmbeddingOptions):
     document: str
     """Where the second set comes from: side:column."""
 
-    kv_delimiter: Annotated[str | None, BeforeValidator(_as_text)] = None
-    """Between a key and its value; absent: ':'."""
+    kv_delimiter: Annotated[str | float | None, AfterValidator(_as_text)] = None
+    """Between a key and its value; absent: ':'. A number, as old files have it, is read as its text."""
 
     default_value: str = "0"
     """Value of a row where one set is missing."""

@@ -1,6 +1,6 @@
 """Options of model_config: feature groups, layers, towers, losses and every model, without torch."""
 
-from penstock.models.sections.groups import FeatureGroupConfig, FeatureGroupType, SeqGroupConfig
+from penstock.models.sections.groups import FeatureGroupConfig, FeatureGroupType, GroupedModel, SeqGroupConfig
 from penstock.models.sections.hstu import (
     HSTU,
     STU,
@@ -155,6 +155,7 @@ __all__ = [
     "GRSliceContentEncoder",
     "GRTimestampLayerNormPostprocessor",
     "GRUIHPreprocessor",
+    "GroupedModel",
     "HSTUMatch",
     "HSTUUserTower",
     "InterventionTaskTower",

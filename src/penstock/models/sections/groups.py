@@ -1,7 +1,8 @@
 """Options of feature groups: which features enter a model, and joined in which way."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from penstock.config.markers import Later
 from penstock.config.section import Section
@@ -52,3 +53,13 @@ class FeatureGroupConfig(Section):
 
     embedding_name_suffix: Annotated[str | None, Later("embedding_name_suffix of a feature group")] = None
     """Added to the names of the tables, so that this group has its own."""
+
+
+class GroupedModel(Section):
+    """A model that reads feature groups by fixed names."""
+
+    required_groups: ClassVar[Mapping[str, FeatureGroupType]] = {}
+    """Groups that must be there, with their types."""
+
+    optional_groups: ClassVar[Mapping[str, FeatureGroupType]] = {}
+    """Groups that may be there, with their types."""

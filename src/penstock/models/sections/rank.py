@@ -1,8 +1,12 @@
 """Options of the models that rank with one task."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from pydantic import PositiveInt
 
 from penstock.config.section import Section
+from penstock.models.sections.groups import FeatureGroupType, GroupedModel
 from penstock.models.sections.layers import (
     CIN,
     MLP,
@@ -15,8 +19,13 @@ from penstock.models.sections.similarity import Similarity
 from penstock.models.sections.towers import DINTower, Tower
 
 
-class WideAndDeep(Section):
+class WideAndDeep(GroupedModel):
     """A linear part on wide features and an MLP on deep ones."""
+
+    required_groups: ClassVar[Mapping[str, FeatureGroupType]] = {
+        "wide": FeatureGroupType.WIDE,
+        "deep": FeatureGroupType.DEEP,
+    }
 
     deep: MLP
     """On the concatenated embeddings."""
@@ -31,8 +40,14 @@ class WideAndDeep(Section):
     """Initialiser of the wide part's tables."""
 
 
-class DeepFM(Section):
+class DeepFM(GroupedModel):
     """Wide, factorisation machine and MLP over shared embeddings."""
+
+    required_groups: ClassVar[Mapping[str, FeatureGroupType]] = {"deep": FeatureGroupType.DEEP}
+    optional_groups: ClassVar[Mapping[str, FeatureGroupType]] = {
+        "wide": FeatureGroupType.WIDE,
+        "fm": FeatureGroupType.DEEP,
+    }
 
     deep: MLP
     """On the concatenated embeddings."""

@@ -1,0 +1,106 @@
+"""What a command needs from the run file beyond being right: said before anything is opened."""
+
+from collections.abc import Iterator
+
+from penstock.config.errors import ConfigError, Problem
+from penstock.config.nearest import hint
+from penstock.loops.sections import TrainConfig
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.towers import TowerOptions
+from penstock.pipeline.run_config import RunConfig
+
+
+def require_for_training(run: RunConfig) -> tuple[ModelConfig, TrainConfig]:
+    """The sections that training needs; ConfigError lists everything that is missing."""
+    _raise(
+        [
+            *_paths(run, "train_input_path", "model_dir"),
+            *_train_config(run),
+            *_model(run),
+            *_labels(run),
+            *_best_metric(run),
+        ]
+    )
+    return _model_of(run), _train_config_of(run)
+
+
+def require_for_evaluation(run: RunConfig) -> ModelConfig:
+    """The section that evaluation needs; ConfigError lists everything that is missing."""
+    _raise([*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)])
+    return _model_of(run)
+
+
+def require_for_prediction(run: RunConfig) -> ModelConfig:
+    """The section that prediction needs; ConfigError lists everything that is missing."""
+    _raise([*_paths(run, "model_dir"), *_model(run)])
+    return _model_of(run)
+
+
+def _raise(problems: list[Problem]) -> None:
+    if problems:
+        raise ConfigError(problems)
+
+
+def _model_of(run: RunConfig) -> ModelConfig:
+    assert run.model is not None
+    return run.model
+
+
+def _train_config_of(run: RunConfig) -> TrainConfig:
+    assert run.train_config is not None
+    return run.train_config
+
+
+def _paths(run: RunConfig, *keys: str) -> Iterator[Problem]:
+    for key in keys:
+        if not getattr(run, key):
+            yield Problem(key, f"is required by this command; set it, or give --{key}")
+
+
+def _train_config(run: RunConfig) -> Iterator[Problem]:
+    if run.train_config is None:
+        yield Problem("train_config", "is required: how long to train, and with which optimizers")
+
+
+def _model(run: RunConfig) -> Iterator[Problem]:
+    if not run.feature_configs:
+        yield Problem("feature_configs", "is empty; a model needs features")
+    if run.model is None:
+        yield Problem("model_config", "is required: feature_groups and one model")
+    elif not run.model.feature_groups:
+        yield Problem("model_config.feature_groups", "is empty; a model needs a group of features")
+
+
+def _labels(run: RunConfig) -> Iterator[Problem]:
+    if not run.data_config.label_fields:
+        yield Problem("data_config.label_fields", "is empty; name the column with the label")
+    if run.model is not None and not _towers(run.model) and not run.model.losses:
+        yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
+
+
+def _best_metric(run: RunConfig) -> Iterator[Problem]:
+    """The metric that picks the best checkpoint must be one that evaluation gives."""
+    name, known = run.export_config.best_exporter_metric, result_names(run.model)
+    counts = run.export_config.exporter_type == "best"
+    if counts and run.model is not None and name not in known:
+        message = f"evaluation does not give '{name}'; {hint(name, known)}"
+        yield Problem("export_config.best_exporter_metric", message)
+
+
+def result_names(model: ModelConfig | None) -> list[str]:
+    """The names under which evaluation gives its numbers: metrics and losses, with the tower's name."""
+    if model is None:
+        return []
+    own = _chosen_names(model)
+    return own + [f"{name}_{tower.tower_name}" for tower in _towers(model) for name in _chosen_names(tower)]
+
+
+def _chosen_names(task: ModelConfig | TowerOptions) -> list[str]:
+    metrics = [metric.chosen("metric") for metric in task.metrics]
+    losses = [loss.chosen("loss") for loss in task.losses]
+    return [chosen[0] for chosen in metrics + losses if chosen is not None]
+
+
+def _towers(model: ModelConfig) -> list[TowerOptions]:
+    chosen = model.chosen("model")
+    return getattr(chosen[1], "task_towers", []) if chosen is not None else []
