@@ -1,7 +1,7 @@
 """Names of the run file -> the parts they stand for.
 
-A registry holds either the part itself or the place where it is defined ("package.module:attribute"). Places are
-imported when a part is asked for, so that listing the names of a package loads nothing.
+A registry holds either the part itself or the place where it is defined ("package.module:attribute"). Places
+are imported when a part is asked for, so that listing the names of a package loads nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """The class behind every section of a run file."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
@@ -41,7 +41,7 @@ class Section(BaseModel):
     @model_validator(mode="after")
     def _one_of_groups(self) -> Self:
         written = {name for name in self.model_fields_set if getattr(self, name) is not None}
-        for message in group_problems(type(self), written):
+        for _, message in group_problems(type(self), written):
             raise PydanticCustomError("one_of", "{message}", {"message": message})
         return self
 
@@ -52,16 +52,16 @@ class Section(BaseModel):
         return schema
 
 
-def group_problems(section: type[Section], written: set[str]) -> list[str]:
-    """What is wrong with the one-of groups of a section in which these fields are set."""
+def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str, str]]:
+    """The one-of groups that are wrong when these fields are set, each with what is wrong."""
     problems = []
     for group, members in section.one_of.items():
         present = [name for name in members if name in written]
         if len(present) > 1:
             both = "both are" if len(present) == 2 else "all are"
-            problems.append(f"only one of {', '.join(present)} may be set; {both}")
+            problems.append((group, f"only one of {', '.join(present)} may be set; {both}"))
         elif not present and group in section.required_one_of:
-            problems.append(f"one of {', '.join(members)} is required")
+            problems.append((group, f"one of {', '.join(members)} is required"))
     return problems
 
 

@@ -1,7 +1,7 @@
 """What a section can hold, told in the few terms that syntaxes, edits and writers need.
 
-Pydantic knows everything about a field; those who walk over data only ask whether a place holds a section, a list,
-a map or a value, and of which kind. The shape of a class is derived once.
+Pydantic knows everything about a field; those who walk over data only ask whether a place holds a section, a
+list, a map or a value, and of which kind. The shape of a class is derived once.
 """
 
 import types
@@ -134,7 +134,7 @@ def _shape(annotation: Any) -> Shape:
     if origin is Union or origin is types.UnionType:
         return _union([_shape(argument) for argument in arguments if argument is not type(None)])
     if origin is Literal:
-        return EnumShape(tuple(str(value) for value in arguments), "Literal")
+        return ScalarShape(str)
     if origin is not None and issubclass(origin, Mapping):
         return MapShape(_shape(arguments[1]))
     if origin is not None and issubclass(origin, Sequence | frozenset | set):

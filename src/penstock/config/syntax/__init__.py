@@ -1,8 +1,8 @@
 """Text -> plain data with positions, in three syntaxes.
 
-Each reader turns text into nested dicts, lists and scalars, remembers the line and column of every key, and collects
-what is wrong with the text instead of stopping at the first problem. None of them knows what the values mean, except
-that text format is typed and therefore reads along the shape of the root section.
+Each reader turns text into nested dicts, lists and scalars, remembers the line and column of every key, and
+collects what is wrong with the text instead of stopping at the first problem. None of them judges values;
+they look at the shape of the root section only where the syntax needs it.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,6 @@ def read(text: str, syntax: str, root: type[Section]) -> Parsed:
     try:
         return reader(text.removeprefix("\ufeff"), root)
     except RecursionError:
-        parsed = Parsed({})
-        parsed.add((), "is nested too deeply")
+        parsed = Parsed()
+        parsed.give_up("is nested too deeply")
         return parsed

@@ -1,18 +1,18 @@
 """JSON with line and column of every key.
 
-The standard library's parser gives no positions, so the nesting is walked here; strings and numbers are read by the
-standard library's own scanners.
+The standard library's parser gives no positions, so the nesting is walked here; strings are read by the
+standard library's own scanner.
 """
 
 import json
 import re
-from bisect import bisect_right
-from json.decoder import scanstring
-from typing import Any
+from collections.abc import Callable
+from json import decoder
+from typing import Any, cast
 
-from penstock.config.paths import Path, Position
+from penstock.config.paths import Path
 from penstock.config.section import Section
-from penstock.config.syntax.parsed import Parsed
+from penstock.config.syntax.parsed import Parsed, TextPlaces
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
@@ -26,9 +26,14 @@ _WORDS = {
 }
 
 
-def read_json(text: str, root: type[Section]) -> Parsed:
-    """Reads one JSON value. `root` is not needed: JSON says itself what is text and what is a number."""
-    parsed = Parsed({})
+def read_json(text: str, root: type[Section]) -> Parsed:  # noqa: ARG001 -- JSON needs no schema to be read
+    """Reads a run file in JSON."""
+    return read_json_value(text)
+
+
+def read_json_value(text: str) -> Parsed:
+    """Reads one JSON value."""
+    parsed = Parsed()
     walk = _Walk(text, parsed)
     try:
         data, end = walk.value(walk.skip(0), ())
@@ -37,7 +42,7 @@ def read_json(text: str, root: type[Section]) -> Parsed:
         parsed.data = data
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
-        parsed.add((), f"is not valid JSON: {message}", walk.position(error.pos))
+        parsed.give_up(f"is not valid JSON: {message}", walk.places.position(error.pos))
     return parsed
 
 
@@ -47,11 +52,7 @@ class _Walk:
     def __init__(self, text: str, parsed: Parsed) -> None:
         self.text = text
         self.parsed = parsed
-        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def position(self, offset: int) -> Position:
-        line = bisect_right(self.line_starts, offset)
-        return line, offset - self.line_starts[line - 1] + 1
+        self.places = TextPlaces(text)
 
     def skip(self, offset: int) -> int:
         match = _SPACE.match(self.text, offset)
@@ -64,8 +65,12 @@ class _Walk:
         if first == "[":
             return self._array(offset + 1, path)
         if first == '"':
-            return scanstring(self.text, offset + 1, True)
+            return self._string(offset)
         return self._word_or_number(offset)
+
+    def _string(self, offset: int) -> tuple[str, int]:
+        scan = cast(Callable[[str, int, bool], tuple[str, int]], vars(decoder)["scanstring"])
+        return scan(self.text, offset + 1, True)
 
     def _word_or_number(self, offset: int) -> tuple[Any, int]:
         for word, value in _WORDS.items():
@@ -84,7 +89,7 @@ class _Walk:
             return items, offset + 1
         while True:
             place = (*path, len(items))
-            self.parsed.positions[place] = self.position(offset)
+            self.parsed.positions[place] = self.places.position(offset)
             item, offset = self.value(offset, place)
             items.append(item)
             offset, is_last = self._separator(offset, "]")
@@ -105,12 +110,12 @@ class _Walk:
     def _entry(self, offset: int, path: Path, entries: dict[str, Any]) -> int:
         if not self.text.startswith('"', offset):
             raise json.JSONDecodeError("expected a key in double quotes", self.text, offset)
-        key, end = scanstring(self.text, offset + 1, True)
+        key, end = self._string(offset)
         place = (*path, key)
         if key in entries:
-            self.parsed.add(place, "is written twice", self.position(offset))
+            self.parsed.add(place, "is written twice", self.places.position(offset))
         else:
-            self.parsed.positions[place] = self.position(offset)
+            self.parsed.positions[place] = self.places.position(offset)
         end = self.skip(end)
         if not self.text.startswith(":", end):
             raise json.JSONDecodeError("expected ':'", self.text, end)

@@ -1,7 +1,8 @@
 """YAML with line and column of every key.
 
-Plain scalars follow the YAML 1.2 core schema: `1e-4` is a number, `no` and `2024-01-01` are strings. Tags are refused,
-so nothing can be constructed but plain data. A key without a value is an empty section where a section belongs.
+Plain scalars follow the YAML 1.2 core schema: `1e-4` is a number, `no` and `2024-01-01` are strings. Tags are
+refused, so nothing can be constructed but plain data. A key without a value is an empty section where a
+section belongs.
 """
 
 import re
@@ -12,7 +13,7 @@ import yaml
 from penstock.config.paths import Path, Position
 from penstock.config.section import Section
 from penstock.config.shape import ScalarShape, SectionShape, Shape, child_shape
-from penstock.config.syntax.parsed import Parsed
+from penstock.config.syntax.parsed import Parsed, TextPlaces
 
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -35,16 +36,16 @@ def read_yaml(text: str, root: type[Section]) -> Parsed:
 
 def read_yaml_value(text: str, shape: Shape, *, typed: bool = False) -> Parsed:
     """Reads a value of this shape; `typed` keeps a bare word or number as text where a string belongs."""
-    parsed = Parsed({})
+    parsed = Parsed()
     try:
         documents = list(yaml.compose_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = f"is not valid YAML: {error.problem or error.context}"
-        parsed.add((), message, (mark.line + 1, mark.column + 1) if mark else None)
+        parsed.give_up(message, (mark.line + 1, mark.column + 1) if mark else None)
     except yaml.reader.ReaderError as error:
-        parsed.add((), "is not valid YAML: unprintable character; write it as \\x.. in double quotes",
-                   _place(text, error.position))
+        message = "is not valid YAML: unprintable character; write it as \\x.. in double quotes"
+        parsed.give_up(message, TextPlaces(text).position(error.position))
     else:
         if len(documents) > 1:
             parsed.add((), "holds more than one YAML document", _start(documents[1]))
@@ -136,8 +137,3 @@ class _Walk:
 
 def _start(node: yaml.Node) -> Position:
     return node.start_mark.line + 1, node.start_mark.column + 1
-
-
-def _place(text: str, offset: int) -> Position:
-    before = text[:offset]
-    return before.count("\n") + 1, offset - before.rfind("\n")

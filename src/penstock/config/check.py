@@ -1,0 +1,103 @@
+"""Plain data -> every problem it has, in the words of the run file.
+
+Two judges look at the data. The first walks over the keys: unknown keys, one-of groups, refused and empty
+fields. The second is pydantic, which judges the values. The first speaks even where the second stops early.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config.markers import Refused
+from penstock.config.nearest import hint, nearest_name
+from penstock.config.paths import Path
+from penstock.config.section import Section, group_problems
+from penstock.config.shape import (
+    AnyShape,
+    FieldShape,
+    ListShape,
+    MapShape,
+    SectionShape,
+    Shape,
+    fields_of,
+)
+
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem at a place of the data. `excuses` is a place about which nothing more needs to be said."""
+
+    path: Path
+    message: str
+    excuses: Path | None = None
+
+
+def key_problems(data: Any, root: type[Section]) -> list[Finding]:
+    """What is wrong with the keys of the data of a root section."""
+    return list(_section(data, root, ()))
+
+
+def _section(data: Any, section: type[Section], path: Path) -> Iterator[Finding]:
+    if not isinstance(data, dict):
+        return
+    fields = fields_of(section)
+    unknown = [key for key in data if key not in fields]
+    for key in data:
+        if key in fields:
+            yield from _field(data[key], fields[key], (*path, key))
+        else:
+            yield _unknown(key, data, section, path)
+    written = {fields[key].name for key, value in data.items() if key in fields and value is not None}
+    for group, message in group_problems(section, written):
+        is_missing = written.isdisjoint(section.one_of[group])
+        if not (is_missing and unknown):
+            yield Finding(path, message)
+
+
+def _unknown(key: str, data: dict[str, Any], section: type[Section], path: Path) -> Finding:
+    known = list(fields_of(section))
+    near = nearest_name(key, known)
+    meant = (*path, near) if near is not None and near not in data else None
+    return Finding((*path, key), f"unknown key; {hint(key, known)}", meant)
+
+
+def _field(value: Any, field: FieldShape, path: Path) -> Iterator[Finding]:
+    for marker in field.markers:
+        if isinstance(marker, Refused):
+            yield Finding(path, f"cannot be used: {marker.reason}")
+    yield from _value(value, field.shape, path)
+
+
+def _value(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
+    if value is None and not isinstance(shape, AnyShape):
+        is_section = isinstance(shape, SectionShape)
+        instead = "write {} for a section with default values" if is_section else "give it a value"
+        yield Finding(path, f"is empty; {instead}, or remove the key", path)
+    elif isinstance(shape, SectionShape):
+        yield from _section(value, shape.section, path)
+    elif isinstance(shape, ListShape) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _value(item, shape.item, (*path, index))
+    elif isinstance(shape, MapShape) and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _value(item, shape.value, (*path, key))
+    else:
+        yield from _scalar(value, path)
+
+
+def _scalar(value: Any, path: Path) -> Iterator[Finding]:
+    """Values that one syntax can hold and another cannot."""
+    if isinstance(value, int) and value not in _INT64:
+        yield Finding(path, f"is {value}; expected an integer of 64 bits", path)
+    elif isinstance(value, str) and not _is_text(value):
+        yield Finding(path, "holds half of a surrogate pair, which is not text")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

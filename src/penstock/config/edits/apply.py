@@ -1,0 +1,60 @@
+"""Edits -> changed data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.config.edits.places import Place, find_places
+from penstock.config.edits.steps import EditError, read_steps, split_edit
+from penstock.config.edits.values import value_for
+from penstock.config.errors import Problem
+from penstock.config.paths import Path
+from penstock.config.section import Section
+
+Edits = Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
+"""PATH=VALUE texts and mappings from path to value, applied in order."""
+
+
+@dataclass(slots=True)
+class Edited:
+    """What edits did: the places they set, and the edits that could not be applied."""
+
+    problems: list[Problem] = field(default_factory=list)
+    paths: set[Path] = field(default_factory=set)
+
+    def covers(self, path: Path) -> bool:
+        """Whether the value at a path comes from an edit and not from the file."""
+        return any(path[:length] in self.paths for length in range(1, len(path) + 1))
+
+
+def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited:
+    """Applies edits to the data of a root section, in place."""
+    edited = Edited()
+    for edit in [edits] if isinstance(edits, Mapping) else edits:
+        for path, value in _assignments(edit, edited):
+            try:
+                for place in find_places(root, data, read_steps(path)):
+                    _set(place, value)
+                    edited.paths.add(place.path)
+            except EditError as error:
+                edited.problems.append(Problem(path, str(error)))
+    return edited
+
+
+def _assignments(edit: str | Mapping[str, Any], edited: Edited) -> Iterator[tuple[str, Any]]:
+    if isinstance(edit, Mapping):
+        yield from edit.items()
+        return
+    try:
+        yield split_edit(edit)
+    except EditError as error:
+        edited.problems.append(Problem(edit, str(error)))
+
+
+def _set(place: Place, value: Any) -> None:
+    """Puts a value at a place: a text takes the type of the field, null removes the key."""
+    if value is None:
+        place.remove()
+    else:
+        place.put(value_for(value, place.shape) if isinstance(value, str) else deepcopy(value))

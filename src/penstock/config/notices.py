@@ -1,0 +1,89 @@
+"""What a loaded section says about itself: fields that are ignored, old, or not available yet."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config.markers import Ignored, Later, Legacy, Marker
+from penstock.config.paths import Path, format_path
+from penstock.config.section import Section
+from penstock.config.shape import fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One written field that has something to say: why it is ignored, its new name, or what comes later."""
+
+    path: Path
+    text: str
+    harmless: bool = False
+    """Of what comes later: the run gives the same model without it."""
+
+    def __str__(self) -> str:
+        return f"{format_path(self.path)}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """All notices of a section, in the order of its fields."""
+
+    ignored: tuple[Notice, ...] = ()
+    legacy: tuple[Notice, ...] = ()
+    later: tuple[Notice, ...] = ()
+
+    def lines(self) -> list[str]:
+        """What a user should read: old names one by one, ignored fields once for all entries of a list."""
+        old = [f"{place}: old name, use {new_name} instead" for place, new_name in _counted(self.legacy)]
+        ignored = [f"{place}: ignored ({reason})" for place, reason in _counted(self.ignored)]
+        without = [notice for notice in self.later if notice.harmless]
+        return old + ignored + [f"{place}: {text}; going on without" for place, text in _counted(without)]
+
+
+def notices(section: Section) -> Notices:
+    """Collects what the markers of really written fields say."""
+    written = list(_written(section, ()))
+    return Notices(
+        ignored=_collect(written, Ignored, lambda marker: marker.reason),
+        legacy=_collect(written, Legacy, lambda marker: marker.new_name),
+        later=_collect(written, Later, lambda marker: f"{marker.what} is not available yet"),
+    )
+
+
+def _collect(
+    written: Iterable[tuple[Path, Marker]], kind: type[Any], text: Callable[[Any], str]
+) -> tuple[Notice, ...]:
+    return tuple(
+        Notice(path, text(marker), getattr(marker, "harmless", False))
+        for path, marker in written
+        if isinstance(marker, kind)
+    )
+
+
+def _written(section: Section, path: Path) -> Iterator[tuple[Path, Marker]]:
+    for key, field in fields_of(type(section)).items():
+        value = getattr(section, field.name)
+        if field.name in section.model_fields_set and value is not None:
+            for marker in field.markers:
+                if not isinstance(marker, Later) or marker.speaks(value, field.default):
+                    yield (*path, key), marker
+            yield from _inside(value, (*path, key))
+
+
+def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Marker]]:
+    if isinstance(value, Section):
+        yield from _written(value, path)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _inside(item, (*path, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _inside(item, (*path, key))
+
+
+def _counted(found: Iterable[Notice]) -> Iterator[tuple[str, str]]:
+    """Places without their indices, each once, with how often they occur."""
+    counts = Counter((re.sub(r"\[\d+\]", "[]", format_path(notice.path)), notice.text) for notice in found)
+    for (place, text), count in counts.items():
+        yield (f"{place} ({count} times)" if count > 1 else place), text
