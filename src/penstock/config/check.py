@@ -5,9 +5,9 @@ fields. The second is pydantic, which judges the values. The first speaks even w
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from penstock.config.findings import Finding
 from penstock.config.markers import Refused
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.paths import Path
@@ -23,15 +23,6 @@ from penstock.config.shape import (
 )
 
 _INT64 = range(-(1 << 63), 1 << 63)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem at a place of the data. `excuses` is a place about which nothing more needs to be said."""
-
-    path: Path
-    message: str
-    excuses: Path | None = None
 
 
 def key_problems(data: Any, root: type[Section]) -> list[Finding]:
@@ -67,7 +58,13 @@ def _field(value: Any, field: FieldShape, path: Path) -> Iterator[Finding]:
     for marker in field.markers:
         if isinstance(marker, Refused):
             yield Finding(path, f"cannot be used: {marker.reason}")
-    yield from _value(value, field.shape, path)
+    if value is not None or not _can_be_null(field):
+        yield from _value(value, field.shape, path)
+
+
+def _can_be_null(field: FieldShape) -> bool:
+    """Whether null says what leaving the key out says: `num_workers: null` is 'choose for me'."""
+    return not (field.info.is_required() or isinstance(field.shape, SectionShape)) and field.default is None
 
 
 def _value(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:

@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-Place = tuple[str | int, ...]
-"""Keys of the file and positions in lists, from a section down."""
+from penstock.config.paths import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem, and where it stands below the section that found it."""
+    """One problem, and where it stands below the section that found it: keys of the file, and indices.
 
-    place: Place
+    `excuses` is a place about which nothing more needs to be said.
+    """
+
+    path: Path
     message: str
+    excuses: Path | None = None
 
 
 def raise_findings(section: BaseModel, findings: Iterable[Finding]) -> None:
@@ -31,7 +34,7 @@ def raise_findings(section: BaseModel, findings: Iterable[Finding]) -> None:
     details = [
         InitErrorDetails(
             type=PydanticCustomError("finding", "{message}", {"message": finding.message}),
-            loc=finding.place,
+            loc=finding.path,
             input=None,
         )
         for finding in findings

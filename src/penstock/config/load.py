@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from penstock.config.check import Finding, key_problems
+from penstock.config.check import key_problems
 from penstock.config.edits import Edited, Edits, edit_data
 from penstock.config.errors import ConfigError, Problem
+from penstock.config.findings import Finding
 from penstock.config.nearest import nearest_name
 from penstock.config.notices import Notices, notices
 from penstock.config.paths import Path, Position, format_path, position_of

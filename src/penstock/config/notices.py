@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,14 @@ from penstock.config.shape import fields_of
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One written field that has something to say: why it is ignored, its new name, or what comes later."""
+    """One written field that has something to say: why it is ignored, its new name, or what comes later.
+
+    `harmless` says that the run gives the same model without it.
+    """
 
     path: Path
     text: str
+    harmless: bool = False
     harmless: bool = False
     """Of what comes later: the run gives the same model without it."""
 
@@ -34,7 +38,7 @@ class Notices:
     later: tuple[Notice, ...] = ()
 
     def lines(self) -> list[str]:
-        """What a user should read: old names one by one, ignored fields once for all entries of a list."""
+        """What a user should read: each field once for all entries of a list."""
         old = [f"{place}: old name, use {new_name} instead" for place, new_name in _counted(self.legacy)]
         ignored = [f"{place}: ignored ({reason})" for place, reason in _counted(self.ignored)]
         without = [notice for notice in self.later if notice.harmless]
@@ -43,22 +47,15 @@ class Notices:
 
 def notices(section: Section) -> Notices:
     """Collects what the markers of really written fields say."""
-    written = list(_written(section, ()))
-    return Notices(
-        ignored=_collect(written, Ignored, lambda marker: marker.reason),
-        legacy=_collect(written, Legacy, lambda marker: marker.new_name),
-        later=_collect(written, Later, lambda marker: f"{marker.what} is not available yet"),
-    )
-
-
-def _collect(
-    written: Iterable[tuple[Path, Marker]], kind: type[Any], text: Callable[[Any], str]
-) -> tuple[Notice, ...]:
-    return tuple(
-        Notice(path, text(marker), getattr(marker, "harmless", False))
-        for path, marker in written
-        if isinstance(marker, kind)
-    )
+    ignored, legacy, later = [], [], []
+    for path, marker in _written(section, ()):
+        if isinstance(marker, Ignored):
+            ignored.append(Notice(path, marker.reason))
+        elif isinstance(marker, Legacy):
+            legacy.append(Notice(path, marker.new_name))
+        elif isinstance(marker, Later):
+            later.append(Notice(path, f"{marker.what} is not available yet", marker.harmless))
+    return Notices(tuple(ignored), tuple(legacy), tuple(later))
 
 
 def _written(section: Section, path: Path) -> Iterator[tuple[Path, Marker]]:

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from penstock.config.check import Finding
+from penstock.config.findings import Finding
 from penstock.config.nearest import hint
 from penstock.config.paths import Path
 from penstock.config.section import Section
@@ -40,13 +40,13 @@ _LONGEST_SHOWN = 60
 
 
 def value_problems(error: ValidationError, root: type[Section]) -> list[Finding]:
-    """What pydantic found, once per place."""
-    findings: dict[Path, Finding] = {}
+    """What pydantic found. The members of a union complain together, in the same words."""
+    findings = []
     for detail in error.errors(include_url=False):
         if detail["type"] not in _SAID_ELSEWHERE:
             path, shape = _place(detail["loc"], root)
-            findings.setdefault(path, Finding(path, _message(detail, shape)))
-    return list(findings.values())
+            findings.append(Finding(path, _message(detail, shape)))
+    return list(dict.fromkeys(findings))
 
 
 def shown(value: Any) -> str:
@@ -90,6 +90,8 @@ def _message(detail: ErrorDetails, shape: Shape) -> str:
         return detail["msg"]
     if kind == "value_error":
         return str(context["error"])
+    if kind == "finding":
+        return detail["msg"]
     if kind in _LIMITS:
         return f"is {shown(value)}; {_LIMITS[kind].format(**context)}"
     if isinstance(shape, EnumShape) and isinstance(value, str):

@@ -1,6 +1,6 @@
 """Edits -> changed data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +12,8 @@ from penstock.config.errors import Problem
 from penstock.config.paths import Path
 from penstock.config.section import Section
 
-Edits = Sequence[str | Mapping[str, Any]] | Mapping[str, Any]
-"""PATH=VALUE texts and mappings from path to value, applied in order."""
+Edits = Sequence[str | tuple[str, Any]] | Mapping[str, Any]
+"""PATH=VALUE texts and pairs of path and value, applied in order; or a mapping from path to value."""
 
 
 @dataclass(slots=True)
@@ -31,25 +31,16 @@ class Edited:
 def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited:
     """Applies edits to the data of a root section, in place."""
     edited = Edited()
-    for edit in [edits] if isinstance(edits, Mapping) else edits:
-        for path, value in _assignments(edit, edited):
-            try:
-                for place in find_places(root, data, read_steps(path)):
-                    _set(place, value)
-                    edited.paths.add(place.path)
-            except EditError as error:
-                edited.problems.append(Problem(path, str(error)))
+    for edit in edits.items() if isinstance(edits, Mapping) else edits:
+        path = edit if isinstance(edit, str) else edit[0]
+        try:
+            path, value = split_edit(edit) if isinstance(edit, str) else edit
+            for place in find_places(root, data, read_steps(path)):
+                _set(place, value)
+                edited.paths.add(place.path)
+        except EditError as error:
+            edited.problems.append(Problem(path, str(error)))
     return edited
-
-
-def _assignments(edit: str | Mapping[str, Any], edited: Edited) -> Iterator[tuple[str, Any]]:
-    if isinstance(edit, Mapping):
-        yield from edit.items()
-        return
-    try:
-        yield split_edit(edit)
-    except EditError as error:
-        edited.problems.append(Problem(edit, str(error)))
 
 
 def _set(place: Place, value: Any) -> None:

@@ -54,7 +54,7 @@ class Place:
     def open(self) -> Any:
         """What the slot holds, to go on into. A missing section is created, an entry of a list never."""
         is_list = isinstance(self.shape, ListShape)
-        value = self.holder[self.key] if isinstance(self.holder, list) else self.holder.get(self.key)
+        value = self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
         if value is None:
             value = [] if is_list else {}
             self.put(value)
