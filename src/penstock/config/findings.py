@@ -16,6 +16,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from penstock.config.paths import Path
 
+Place = Path
+"""Keys of the file and positions in lists, from a section down."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -24,9 +27,9 @@ class Finding:
     `excuses` is a place about which nothing more needs to be said.
     """
 
-    path: Path
+    place: Place
     message: str
-    excuses: Path | None = None
+    excuses: Place | None = None
 
 
 def raise_findings(section: BaseModel, findings: Iterable[Finding]) -> None:
@@ -34,7 +37,7 @@ def raise_findings(section: BaseModel, findings: Iterable[Finding]) -> None:
     details = [
         InitErrorDetails(
             type=PydanticCustomError("finding", "{message}", {"message": finding.message}),
-            loc=finding.path,
+            loc=finding.place,
             input=None,
         )
         for finding in findings

@@ -91,14 +91,14 @@ def _validated(root: type[S], parsed: Parsed) -> tuple[S | None, list[Finding]]:
         return root.model_validate(parsed.data), findings
     except ValidationError as error:
         excused = parsed.broken | {finding.excuses for finding in findings if finding.excuses}
-        values = [finding for finding in value_problems(error, root) if finding.path not in excused]
+        values = [finding for finding in value_problems(error, root) if finding.place not in excused]
         return None, findings + values
 
 
 def _problem(finding: Finding, positions: Mapping[Path, Position], edited: Edited) -> Problem:
-    position = None if edited.covers(finding.path) else position_of(finding.path, positions)
+    position = None if edited.covers(finding.place) else position_of(finding.place, positions)
     line, column = position or (None, None)
-    return Problem(format_path(finding.path), finding.message, line, column)
+    return Problem(format_path(finding.place), finding.message, line, column)
 
 
 def _sorted(problems: Sequence[Problem]) -> list[Problem]:

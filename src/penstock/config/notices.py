@@ -16,14 +16,12 @@ from penstock.config.shape import fields_of
 class Notice:
     """One written field that has something to say: why it is ignored, its new name, or what comes later.
 
-    `harmless` says that the run gives the same model without it.
+    `harmless` says of what comes later that the run gives the same model without it.
     """
 
     path: Path
     text: str
     harmless: bool = False
-    harmless: bool = False
-    """Of what comes later: the run gives the same model without it."""
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.text}"
