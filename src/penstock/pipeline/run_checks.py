@@ -6,8 +6,9 @@ These checks read the run file only. What needs the data or the built model is c
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.config.findings import Finding, Place
+from penstock.config.findings import Finding
 from penstock.config.nearest import hint
+from penstock.config.paths import Path, format_path
 from penstock.config.section import Section
 from penstock.features.sections import FeatureConfig, SequenceFeature
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
@@ -30,14 +31,14 @@ def run_findings(run: "RunConfig") -> Iterator[Finding]:
         yield from _below(("model_config",), _tower_findings(run.model, run.data_config))
 
 
-def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[Place, str, Section]]:
+def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[Path, str, Section]]:
     """Every feature with its place and name; features of a sequence are called sequence__feature."""
     for index, config in enumerate(configs):
         chosen = config.chosen("feature")
         if chosen is None:
             continue
         kind, section = chosen
-        place: Place = ("feature_configs", index, kind)
+        place: Path = ("feature_configs", index, kind)
         if not isinstance(section, SequenceFeature):
             yield place, section.feature_name, section
             continue
@@ -47,15 +48,17 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[Place, st
                 yield (*place, "features", position, inner[0]), name, inner[1]
 
 
-def _names_once(features: Sequence[tuple[Place, str, Section]]) -> Iterator[Finding]:
-    first: dict[str, Place] = {}
+def _names_once(features: Sequence[tuple[Path, str, Section]]) -> Iterator[Finding]:
+    first: dict[str, Path] = {}
     for place, name, _ in features:
         if name in first:
-            yield Finding((*place, "feature_name"), f"'{name}' is there already, in {_written(first[name])}")
+            yield Finding(
+                (*place, "feature_name"), f"'{name}' is there already, in {format_path(first[name])}"
+            )
         first.setdefault(name, place)
 
 
-def _shared_tables(features: Sequence[tuple[Place, str, Section]]) -> Iterator[Finding]:
+def _shared_tables(features: Sequence[tuple[Path, str, Section]]) -> Iterator[Finding]:
     """Features with one embedding_name share a table, so they must mean the same table."""
     first: dict[str, tuple[str, Any]] = {}
     for place, name, feature in features:
@@ -130,13 +133,13 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
                 yield Finding((*place, field), f"there is no {kind} named '{value}'; {hint(value, known)}")
 
 
-def _known_names(place: Place, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Finding]:
+def _known_names(place: Path, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Finding]:
     for index, name in enumerate(names):
         if name not in known:
             yield Finding((*place, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
 
 
-def _repeated(place: Place, key: str, names: Sequence[str | None]) -> Iterator[Finding]:
+def _repeated(place: Path, key: str, names: Sequence[str | None]) -> Iterator[Finding]:
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
             yield Finding((*place, index, *filter(None, [key])), f"'{name}' is there already")
@@ -147,9 +150,5 @@ def _chosen_name(section: Section, group: str) -> str | None:
     return chosen[0] if chosen else None
 
 
-def _below(place: Place, findings: Iterator[Finding]) -> Iterator[Finding]:
-    return (Finding((*place, *finding.place), finding.message) for finding in findings)
-
-
-def _written(place: Place) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+def _below(place: Path, findings: Iterator[Finding]) -> Iterator[Finding]:
+    return (Finding((*place, *finding.path), finding.message) for finding in findings)

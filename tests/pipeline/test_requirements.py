@@ -1,0 +1,83 @@
+"""What commands need from a run file."""
+
+import pytest
+
+from penstock.config.errors import ConfigError
+from penstock.pipeline.requirements import (
+    require_for_evaluation,
+    require_for_prediction,
+    require_for_training,
+    result_names,
+)
+from penstock.pipeline.run_config import RunConfig
+from tests.pipeline.test_run_config import deepfm, run_data
+
+
+def paths_of(error):
+    return [problem.path for problem in error.value.problems]
+
+
+def test_a_whole_run_file_can_be_trained():
+    model, train_config = require_for_training(RunConfig.model_validate(run_data()))
+
+    assert model.chosen("model")[0] == "deepfm"
+    assert train_config.num_epochs == 1
+
+
+def test_training_says_everything_that_is_missing():
+    with pytest.raises(ConfigError) as error:
+        require_for_training(RunConfig.model_validate({}))
+
+    assert paths_of(error) == [
+        "train_input_path",
+        "model_dir",
+        "train_config",
+        "feature_configs",
+        "model_config",
+        "data_config.label_fields",
+    ]
+    assert "train_input_path: is required by this command; set it, or give --train_input_path" in str(
+        error.value
+    )
+
+
+def test_training_needs_a_loss():
+    with pytest.raises(ConfigError, match=r"model_config\.losses: is empty"):
+        require_for_training(RunConfig.model_validate(run_data(model_config=deepfm(losses=[]))))
+
+
+def test_evaluation_needs_data_to_evaluate_on():
+    with pytest.raises(ConfigError, match="eval_input_path: is required"):
+        require_for_evaluation(RunConfig.model_validate(run_data()))
+
+
+def test_prediction_needs_neither_labels_nor_losses():
+    run = RunConfig.model_validate(run_data(data_config={}, model_config=deepfm(losses=[])))
+
+    assert require_for_prediction(run) is run.model
+
+
+def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is():
+    run = RunConfig.model_validate(
+        run_data(export_config={"exporter_type": "best", "best_exporter_metric": "auk"})
+    )
+
+    with pytest.raises(ConfigError) as error:
+        require_for_training(run)
+
+    assert str(error.value) == (
+        "export_config.best_exporter_metric: evaluation does not give 'auk'; did you mean 'auc'?"
+    )
+
+
+def test_results_are_named_by_section_and_tower():
+    tower = {
+        "tower_name": "buy",
+        "label_name": "click",
+        "metrics": [{"auc": {}}],
+        "losses": [{"binary_cross_entropy": {}}],
+    }
+    model = {"feature_groups": [], "simple_multi_task": {"task_towers": [tower]}}
+    run = RunConfig.model_validate(run_data(model_config=model))
+
+    assert result_names(run.model) == ["auc_buy", "binary_cross_entropy_buy"]
