@@ -1,8 +1,8 @@
 """Data with a known answer: rows whose labels are drawn from a planted model.
 
-A kind ("clicks", "criteo") makes blocks of rows, each from a generator of its own, so that row i is the same however
-rows are cut into files. While rows are written, the true probabilities are scored against the drawn labels: the best
-AUC any model can reach is known, printed, and kept in sample.json.
+A kind ("clicks", "criteo") makes blocks of rows, each from a generator of its own, so that row i is the same
+however rows are cut into files. While rows are written, the true probabilities are scored against the drawn
+labels: the best AUC any model can reach is known, printed, and kept in sample.json.
 """
 
 from penstock.prep.sample_data.block import BLOCK_ROWS, KINDS, Block, SampleKind
@@ -14,10 +14,10 @@ from penstock.prep.sample_data.write import write_sample_data
 
 __all__ = [
     "BLOCK_ROWS",
-    "Block",
     "DEFAULT_SPLITS",
     "FORMATS",
     "KINDS",
+    "Block",
     "LabelSummary",
     "SampleKind",
     "SampleSummary",

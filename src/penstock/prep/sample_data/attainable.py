@@ -1,7 +1,7 @@
 """How well the best possible model would do, measured while rows are written and in a fixed number of bytes.
 
-Labels are drawn with known probabilities from what the columns show, so no model can rank rows better than the
-probabilities themselves, up to chance. Their AUC on the drawn labels is the best attainable one.
+Labels are drawn with known probabilities from what the columns show, so no model can rank rows better than
+the probabilities themselves, up to chance. Their AUC on the drawn labels is the best attainable one.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ _NUM_BINS = 1 << 18
 class AttainableAuc:
     """AUC of the true probabilities against the drawn labels.
 
-    Probabilities are counted in 2^18 bins, apart for both labels (4 MiB). Rows that share a bin count as ties,
-    which changes the AUC by less than 1e-5.
+    Probabilities are counted in 2^18 bins, apart for both labels (4 MiB). Rows that share a bin count as
+    ties, which changes the AUC by less than 1e-5.
     """
 
     def __init__(self) -> None:

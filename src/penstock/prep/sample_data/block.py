@@ -10,7 +10,7 @@ from penstock.config.registry import Registry
 from penstock.prep.sample_data.draws import FloatArray
 
 BLOCK_ROWS = 16_384
-"""Rows are drawn in blocks of this size, whole, so that row i is the same whatever is written of it and where."""
+"""Rows are drawn in whole blocks of this size, so that row i is the same wherever it is written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Brings the logits of a planted model to the same middle and spread under every seed.
 
-The most frequent ids carry much of the weight of Zipf data, so what a seed draws for them would otherwise decide
-base rate and attainable AUC. The spread below gives an attainable AUC of about 0.83.
+The most frequent ids carry much of the weight of Zipf data, so what a seed draws for them would otherwise
+decide base rate and attainable AUC. The spread below gives an attainable AUC of about 0.83.
 """
 
 from dataclasses import dataclass

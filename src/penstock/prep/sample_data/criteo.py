@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from penstock.prep.sample_data.arrow_columns import column
 from penstock.prep.sample_data.block import BLOCK_ROWS, Block
 from penstock.prep.sample_data.calibration import Calibration
 from penstock.prep.sample_data.draws import (
@@ -17,13 +18,13 @@ from penstock.prep.sample_data.draws import (
 
 NUM_NUMBERS = 13
 CARDINALITIES = (
-    1_400, 550, 20_000, 12_000, 300, 20, 4_000, 600, 4, 8_000, 3_000, 16_000, 2_000, 26, 3_500, 15_000, 10, 1_500,
-    1_000, 5, 18_000, 18, 16, 9_000, 90, 7_000,
+    1_400, 550, 20_000, 12_000, 300, 20, 4_000, 600, 4, 8_000, 3_000, 16_000, 2_000, 26, 3_500, 15_000, 10,
+    1_500, 1_000, 5, 18_000, 18, 16, 9_000, 90, 7_000,
 )  # fmt: skip
 """How many ids `cat_1` to `cat_26` have."""
 
 _SMALL = 1_000
-"""Columns with fewer ids than this carry most of the signal: their ids are seen often enough to be learned."""
+"""Columns with fewer ids carry most of the signal: each id is seen often enough to be learned."""
 _SMALL_COLUMN_SCALE = 0.42
 _LARGE_COLUMN_SCALE = 0.06
 _CROSS_SCALE = 0.35
@@ -36,8 +37,9 @@ class Criteo:
     """Numbers are log(1 + count), some missing; ids are Zipf in their column's range."""
 
     planted = (
-        "label is drawn with a probability whose logit adds one effect per id (larger for columns with few ids), "
-        "products of effects for four pairs of columns, and a slope per number, where a missing number counts as 0"
+        "label is drawn with a probability whose logit adds one effect per id (larger for columns with few "
+        "ids), products of effects for four pairs of columns, and a slope per number, where a missing number "
+        "counts as 0"
     )
 
     def __init__(self, seed: int) -> None:
@@ -56,12 +58,14 @@ class Criteo:
         numbers, ids = self._draw_rows(rng)
         probability = sigmoid(self._calibration.apply(self._raw_logit(numbers, ids)))
         label = (rng.random(BLOCK_ROWS) < probability).astype(np.int64)
-        columns = {"label": pa.array(label)}
+        columns = {"label": column(label)}
         for place, values in enumerate(numbers, start=1):
-            columns[f"int_{place}"] = pa.array(values.astype(np.float32), from_pandas=True)
+            columns[f"int_{place}"] = column(values, pa.float32())
         for place, column_ids in enumerate(ids, start=1):
-            columns[f"cat_{place}"] = pa.array(column_ids)
-        return Block(pa.RecordBatch.from_pydict(columns), probabilities={"label": probability}, expectations={})
+            columns[f"cat_{place}"] = column(column_ids)
+        return Block(
+            pa.RecordBatch.from_pydict(columns), probabilities={"label": probability}, expectations={}
+        )
 
     def _draw_rows(self, rng: np.random.Generator) -> tuple[list[FloatArray], list[IntArray]]:
         numbers = _draw_numbers(rng, self._centers)

@@ -1,7 +1,7 @@
 """Random numbers that depend on names and places, never on what was drawn before.
 
-Every draw starts from `generator(seed, "clicks.rows", 17)`: the same seed and the same name give the same numbers,
-so a block of rows can be made without those before it, and adding a column elsewhere changes nothing here.
+Every draw starts from `generator(seed, "clicks.rows", 17)`: the same seed, name and index give the same
+numbers, so a block of rows can be made without those before it.
 """
 
 import zlib
@@ -21,9 +21,9 @@ def generator(seed: int, stream: str, index: int = 0) -> np.random.Generator:
 
 
 def zipf_ids(rng: np.random.Generator, cardinality: int | IntArray, size: int) -> IntArray:
-    """Ids from 0 (the most frequent) to cardinality - 1, id k with probability log((k+2)/(k+1)) / log(cardinality+1).
+    """Ids below n, the cardinality; 0 is the most frequent: k has probability log((k+2)/(k+1)) / log(n+1).
 
-    That is Zipf's law with exponent 1, in a form that is drawn without a table. `cardinality` may differ by row.
+    That is Zipf's law with exponent 1, in a form that is drawn without a table. Each row may have its own n.
     """
     log_end = np.log(np.asarray(cardinality, dtype=np.float64) + 1.0)
     ids = np.exp(rng.random(size) * log_end).astype(np.int64) - 1

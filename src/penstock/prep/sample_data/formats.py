@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.registry import Registry
+from penstock.prep.sample_data.arrow_columns import Column
 
 MULTI_VALUE_SEPARATOR = "\x1d"
 SEQUENCE_SEPARATOR = ";"
@@ -27,7 +28,7 @@ class WriteFile(Protocol):
 
 
 def write_parquet(path: Path, tables: Iterable[pa.Table]) -> None:
-    """One row group per table. Words are read back as plain strings, though they are dictionary-encoded here."""
+    """One row group per table. Words are dictionary-encoded here, but read back as plain strings."""
     writer: pq.ParquetWriter | None = None
     try:
         for table in tables:
@@ -51,8 +52,8 @@ def _open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=repeating,
-        column_encoding={column: "DELTA_BINARY_PACKED" for column in increasing} or None,
+        use_dictionary=cast(Any, repeating),  # the stubs know only bool
+        column_encoding=dict.fromkeys(increasing, "DELTA_BINARY_PACKED") or None,
         store_schema=False,
     )
 
@@ -71,18 +72,18 @@ def write_csv(path: Path, tables: Iterable[pa.Table]) -> None:
             writer.close()
 
 
-def _as_text(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_text(name: str, column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
     if pa.types.is_dictionary(column.type):
         return column.cast(pa.string())
     if pa.types.is_map(column.type):
         return pa.chunked_array([_join_map(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_list(column.type):
         separator = SEQUENCE_SEPARATOR if name.endswith(_SEQUENCE_SUFFIX) else MULTI_VALUE_SEPARATOR
-        return pc.binary_join(column.cast(pa.list_(pa.string())), separator)
+        return cast("pa.ChunkedArray[Any]", pc.binary_join(column.cast(pa.list_(pa.string())), separator))
     return column
 
 
-def _join_map(maps: pa.MapArray) -> pa.Array:
+def _join_map(maps: Any) -> Column:
     """{"music": 0.5, "art": 1} -> "music:0.5" and "art:1" joined."""
     first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
     entries = pc.binary_join_element_wise(
@@ -91,7 +92,7 @@ def _join_map(maps: pa.MapArray) -> pa.Array:
         WEIGHT_SEPARATOR,
     )
     offsets = pc.subtract(maps.offsets, first)
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, entries), MULTI_VALUE_SEPARATOR)
+    return cast(Column, pc.binary_join(pa.ListArray.from_arrays(offsets, entries), MULTI_VALUE_SEPARATOR))
 
 
 FORMATS: Registry[WriteFile] = Registry("format of sample data")

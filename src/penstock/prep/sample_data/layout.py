@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from penstock.config.errors import ConfigError
 
@@ -26,7 +27,7 @@ def cut_evenly(start: int, stop: int, num_parts: int) -> list[tuple[int, int]]:
     """
     size, larger = divmod(stop - start, num_parts)
     bounds = [start + part * size + min(part, larger) for part in range(num_parts + 1)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[int, int]]:
@@ -35,18 +36,27 @@ def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[in
     >>> split_rows(10, {"train": 0.8, "test": 0.2})
     {'train': (0, 8), 'test': (8, 10)}
     """
+    _check_splits(splits)
     total = sum(splits.values())
-    if not splits or min(splits.values()) <= 0.0 or abs(total - 1.0) > 1e-6:
-        raise ConfigError(f"splits are {dict(splits)}; they must be positive fractions that add up to 1")
     ranges, start, share = {}, 0, 0.0
     for name, fraction in splits.items():
         share += fraction
         stop = round(num_rows * share / total)
         if stop == start:
-            raise ConfigError(f"{num_rows} rows leave split '{name}' ({fraction:g} of them) empty; ask for more rows")
+            raise ConfigError(
+                f"{num_rows} rows leave split '{name}' ({fraction:g} of them) empty; ask for more rows"
+            )
         ranges[name] = (start, stop)
         start = stop
     return ranges
+
+
+def _check_splits(splits: Mapping[str, float]) -> None:
+    if not splits or min(splits.values()) <= 0.0 or abs(sum(splits.values()) - 1.0) > 1e-6:
+        raise ConfigError(f"splits are {dict(splits)}; they must be positive fractions that add up to 1")
+    for name in splits:
+        if name in ("", ".", "..") or "/" in name:
+            raise ConfigError(f"split '{name}' is not the name of a folder")
 
 
 def plan_files(ranges: Mapping[str, tuple[int, int]], num_files: int, extension: str) -> Iterator[FilePlan]:

@@ -1,4 +1,4 @@
-"""Ranges of rows out of blocks. Holds one block at a time, so that a cut inside a block draws nothing twice."""
+"""Ranges of rows out of blocks, one block held at a time: a cut inside a block draws nothing twice."""
 
 from collections.abc import Iterator
 
@@ -30,4 +30,3 @@ class RowSource:
 def sample_blocks(kind: SampleKind, start: int, stop: int) -> Iterator[Block]:
     """The rows from start up to stop with their true probabilities, without any file."""
     return RowSource(kind).pieces(start, stop)
-

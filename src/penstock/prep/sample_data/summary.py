@@ -1,4 +1,4 @@
-"""What was written and how good a model can get on it: printed for the user, kept as sample.json beside the files."""
+"""What was written, and how good a model can get on it: printed, and kept as sample.json beside the files."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,9 @@ class LabelSummary:
         """One phrase for the user."""
         if self.attainable_rmse is not None:
             return f"mean {self.mean:.2f}, attainable RMSE {self.attainable_rmse:.2f}"
-        auc = "unknown (all labels are equal)" if self.attainable_auc is None else f"{self.attainable_auc:.4f}"
+        auc = (
+            "unknown (all labels are equal)" if self.attainable_auc is None else f"{self.attainable_auc:.4f}"
+        )
         return f"base rate {self.mean:.4f}, attainable AUC {auc}"
 
 
@@ -74,7 +76,9 @@ def read_summary(directory: Path) -> SampleSummary:
         splits = {name: _split(split) for name, split in content.pop("splits").items()}
         return SampleSummary(**content | {"labels": _labels(content["labels"]), "splits": splits})
     except FileNotFoundError as error:
-        raise DataError(f"{directory}: has no {SUMMARY_NAME}; it was not written by penstock sample-data") from error
+        raise DataError(
+            f"{directory}: has no {SUMMARY_NAME}; it was not written by penstock sample-data"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: is not a summary of sample data ({error})") from error
 

@@ -38,6 +38,7 @@ class Tally:
             label: LabelSummary(auc.rate(), attainable_auc=auc.compute()) for label, auc in self.aucs.items()
         }
         numeric = {
-            label: LabelSummary(error.mean(), attainable_rmse=error.compute()) for label, error in self.errors.items()
+            label: LabelSummary(error.mean(), attainable_rmse=error.compute())
+            for label, error in self.errors.items()
         }
         return binary | numeric

@@ -32,13 +32,15 @@ def write_sample_data(
     overwrite: bool = False,
     on_rows: Callable[[int], None] = lambda num_rows: None,
 ) -> SampleSummary:
-    """Write rows of a kind ("clicks", "criteo") to out/<split>/part-00000.<format> and so on, with out/sample.json.
+    """Write rows of a kind ("clicks", "criteo") to out/<split>/part-00000.<format>, ..., and out/sample.json.
 
-    Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per split;
-    `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data, nothing else;
-    `on_rows` hears after every row group how many rows it had.
+    Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per
+    split; `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data and
+    nothing else; `on_rows` hears after every row group how many rows it had.
     """
-    _check_counts(num_rows=(num_rows, 1), num_files=(num_files, 1), row_group_rows=(row_group_rows, 1), seed=(seed, 0))
+    _check_counts(
+        num_rows=(num_rows, 1), num_files=(num_files, 1), row_group_rows=(row_group_rows, 1), seed=(seed, 0)
+    )
     _check_format(format)
     make_kind = KINDS.get(kind)
     plans = list(plan_files(split_rows(num_rows, splits), num_files, format))

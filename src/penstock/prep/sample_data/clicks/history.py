@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from penstock.prep.sample_data.arrow_columns import Column, column, lists
 from penstock.prep.sample_data.clicks.items import NUM_ITEMS, Items
 from penstock.prep.sample_data.draws import FloatArray, IntArray, zipf_ids
 
@@ -27,7 +27,7 @@ class History:
     def draw(
         cls, rng: np.random.Generator, items: Items, top_interest_N: IntArray, now_seconds_N: IntArray
     ) -> "History":
-        """Histories that reflect what each user likes and end before now. Short ones are frequent, also empty ones."""
+        """Histories that reflect what each user likes and end before now. Many are short or empty."""
         lengths_N = zipf_ids(rng, MAX_LENGTH, len(now_seconds_N))
         offsets_N1 = np.concatenate(([0], np.cumsum(lengths_N)))
         items_V = _draw_items(rng, items, np.repeat(top_interest_N, lengths_N))
@@ -47,13 +47,13 @@ class History:
         same_before_V1 = np.concatenate(([0], np.cumsum(same_V)))
         return np.diff(same_before_V1[self.offsets_N1]).astype(np.float64)
 
-    def items_column(self) -> pa.ListArray:
+    def items_column(self) -> Column:
         """list<int64>: item ids."""
-        return pa.ListArray.from_arrays(self.offsets_N1.astype(np.int32), self.items_V)
+        return lists(self.offsets_N1, column(self.items_V))
 
-    def seconds_column(self) -> pa.ListArray:
+    def seconds_column(self) -> Column:
         """list<int64>: seconds since 1970."""
-        return pa.ListArray.from_arrays(self.offsets_N1.astype(np.int32), self.seconds_V)
+        return lists(self.offsets_N1, column(self.seconds_V))
 
 
 def _draw_items(rng: np.random.Generator, items: Items, favourite_V: IntArray) -> IntArray:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.prep.sample_data.arrow_columns import Column, column, lists, words
 from penstock.prep.sample_data.clicks.users import TASTE_RANK
-from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, TAGS, words
+from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, TAGS
 from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, zipf_ids
 
 NUM_ITEMS = 5_000
@@ -22,7 +23,7 @@ _TAG_SCALE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """One entry per item id. Appeal comes from category and tags too, so that rare items can be understood."""
+    """One entry per item id. Much of the appeal comes from category and tags, which rare items have too."""
 
     category: IntArray
     price: FloatArray
@@ -60,15 +61,15 @@ class Items:
             category_start=np.searchsorted(np.sort(category), np.arange(len(CATEGORIES) + 1)),
         )
 
-    def price_column(self) -> pa.Array:
+    def price_column(self) -> Column:
         """float32, null where there is no price."""
-        return pa.array(np.round(self.price, 2), from_pandas=True).cast(pa.float32())
+        return column(np.round(self.price, 2), pa.float32())
 
-    def tags_column(self) -> pa.ListArray:
+    def tags_column(self) -> Column:
         """list<string>."""
         item, tag = np.nonzero(self.has_tag)
-        offsets = np.searchsorted(item, np.arange(NUM_ITEMS + 1)).astype(np.int32)
-        return pa.ListArray.from_arrays(offsets, words(pa.array(tag, pa.int32()), TAGS))
+        offsets = np.searchsorted(item, np.arange(NUM_ITEMS + 1))
+        return lists(offsets, words(tag, TAGS))
 
 
 def _draw_tags(rng: np.random.Generator) -> FloatArray:

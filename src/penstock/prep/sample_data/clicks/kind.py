@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.prep.sample_data.arrow_columns import column, words
 from penstock.prep.sample_data.block import BLOCK_ROWS, Block
 from penstock.prep.sample_data.calibration import Calibration
 from penstock.prep.sample_data.clicks.history import History
 from penstock.prep.sample_data.clicks.items import NUM_ITEMS, Items
 from penstock.prep.sample_data.clicks.moments import Moments
 from penstock.prep.sample_data.clicks.users import NUM_USERS, Users
-from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, CITIES, DEVICES, words
+from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, CITIES, DEVICES
 from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, or_zero, sigmoid, zipf_ids
 
 _WATCH_NOISE = 0.5
@@ -41,9 +42,9 @@ class Clicks:
     """Users, items and moments with Zipf ids; click, buy after a click, and watch time."""
 
     planted = (
-        "click is drawn with a probability whose logit adds biases of user, item, city, category, tags and device, a "
-        "low-rank user x item taste, the user's interest in the category, past clicks in the category, hour, age, "
-        "price, ctr_7d and days_since_visit; buy and watch_seconds follow a click"
+        "click is drawn with a probability whose logit adds biases of user, item, city, category, tags and "
+        "device, a low-rank user x item taste, the user's interest in the category, past clicks in the "
+        "category, hour, age, price, ctr_7d and days_since_visit; buy and watch_seconds follow a click"
     )
 
     def __init__(self, seed: int) -> None:
@@ -96,7 +97,7 @@ class Clicks:
         users, items = self._users, self._items
         category = items.category[rows.item]
         age_in_spans = np.minimum(np.abs(users.age[rows.user] - 36.0) / 18.0, 2.0)
-        return (
+        logit: FloatArray = (
             users.bias[rows.user]
             + items.bias[rows.item]
             + np.einsum("nr,nr->n", users.taste[rows.user], items.taste[rows.item])
@@ -106,31 +107,31 @@ class Clicks:
             - 0.45 * or_zero(age_in_spans**2 - 0.7)
             - 0.45 * or_zero(np.log(items.price[rows.item]) - 3.0)
         )
+        return logit
 
     def _as_columns(self, rows: _Rows, labels: _Labels) -> pa.RecordBatch:
         moments, history = rows.moments, rows.history
-        user, item = pa.array(rows.user), pa.array(rows.item)
-        city, category = self._users.city[rows.user], self._items.category[rows.item]
+        user, item = rows.user, rows.item
         return pa.RecordBatch.from_pydict(
             {
-                "user_id": user,
-                "item_id": item,
-                "city": words(pa.array(city, pa.int32()), CITIES),
-                "device": words(pa.array(moments.device, pa.int32()), DEVICES),
-                "category": words(pa.array(category, pa.int32()), CATEGORIES),
+                "user_id": column(user),
+                "item_id": column(item),
+                "city": words(self._users.city[user], CITIES),
+                "device": words(moments.device, DEVICES),
+                "category": words(self._items.category[item], CATEGORIES),
                 "age": self._user_columns["age"].take(user),
                 "price": self._item_columns["price"].take(item),
-                "ctr_7d": pa.array(moments.ctr_7d.astype(np.float32), from_pandas=True),
-                "days_since_visit": pa.array(moments.days_since_visit.astype(np.float32), from_pandas=True),
-                "hour": pa.array(moments.hour, pa.int64()),
-                "event_time": pa.array(moments.seconds * 1000).cast(pa.timestamp("ms")),
+                "ctr_7d": column(moments.ctr_7d, pa.float32()),
+                "days_since_visit": column(moments.days_since_visit, pa.float32()),
+                "hour": column(moments.hour),
+                "event_time": column(moments.seconds * 1000, pa.timestamp("ms")),
                 "tags": self._item_columns["tags"].take(item),
                 "interests": self._user_columns["interests"].take(user),
                 "click_seq": history.items_column(),
                 "click_time_seq": history.seconds_column(),
-                "cost": pa.array(history.lengths_N + 1),
-                "click": pa.array(labels.click),
-                "buy": pa.array(labels.buy),
-                "watch_seconds": pa.array(labels.watch_seconds.astype(np.float32)),
+                "cost": column(history.lengths_N + 1),
+                "click": column(labels.click),
+                "buy": column(labels.buy),
+                "watch_seconds": column(labels.watch_seconds, pa.float32()),
             }
         )

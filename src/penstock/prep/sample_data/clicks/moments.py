@@ -51,9 +51,10 @@ class Moments:
 
     def effect(self) -> FloatArray:
         """What the circumstances add to the logit of a click."""
-        return (
+        logit: FloatArray = (
             _DEVICE_EFFECTS[self.device]
             + 0.35 * np.cos((self.hour - 20) * (2.0 * np.pi / 24.0))
             + 0.7 * or_zero(self.demand)
             - 0.3 * or_zero(np.log1p(self.days_since_visit) - 1.6)
         )
+        return logit

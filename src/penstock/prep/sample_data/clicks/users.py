@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from penstock.prep.sample_data.arrow_columns import Column, column, maps, words
 from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, CITIES
 from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, zipf_ids
 
@@ -52,16 +53,16 @@ class Users:
             taste=city_taste[city] + rng.normal(0.0, _OWN_TASTE_SCALE, (NUM_USERS, TASTE_RANK)),
         )
 
-    def age_column(self) -> pa.Array:
+    def age_column(self) -> Column:
         """int32, null where unknown."""
-        return pa.array(self.age, from_pandas=True).cast(pa.int32())
+        return column(self.age, pa.int32())
 
-    def interests_column(self) -> pa.MapArray:
+    def interests_column(self) -> Column:
         """map<string, float>: category -> weight."""
         user, category = np.nonzero(self.interests)
-        offsets = np.searchsorted(user, np.arange(NUM_USERS + 1)).astype(np.int32)
-        weights = self.interests[user, category].astype(np.float32)
-        return pa.MapArray.from_arrays(offsets, pa.array(CATEGORIES).take(category), pa.array(weights))
+        offsets = np.searchsorted(user, np.arange(NUM_USERS + 1))
+        keys = words(category, CATEGORIES).cast(pa.string())
+        return maps(offsets, keys, column(self.interests[user, category], pa.float32()))
 
 
 def _draw_interests(rng: np.random.Generator) -> FloatArray:

@@ -1,0 +1,166 @@
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.sample_data import read_summary, write_sample_data
+
+
+def test_files_and_row_groups_have_the_sizes_asked_for(tmp_path):
+    summary = write_sample_data("clicks", 1_000, tmp_path / "out", num_files=2, row_group_rows=200)
+
+    assert summary.splits["train"].files == ("train/part-00000.parquet", "train/part-00001.parquet")
+    metadata = pq.read_metadata(tmp_path / "out/train/part-00000.parquet")
+    assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [200, 200, 50]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["sample.json", "test", "train"]
+
+
+def test_csv_holds_the_same_rows_as_text(tmp_path):
+    write_sample_data("clicks", 2_000, tmp_path / "csv", format="csv", num_files=1, row_group_rows=300)
+    write_sample_data("clicks", 2_000, tmp_path / "parquet", num_files=1)
+    options = pyarrow.csv.ConvertOptions(column_types={"tags": pa.string(), "click_seq": pa.string()})
+    text = pyarrow.csv.read_csv(tmp_path / "csv/train/part-00000.csv", convert_options=options)
+    rows = pq.read_table(tmp_path / "parquet/train")
+
+    for name in ("user_id", "city", "age", "click", "cost"):
+        assert text[name].to_pylist() == rows[name].to_pylist()
+    for name, separator in (("tags", "\x1d"), ("click_seq", ";")):
+        joined = [separator.join(map(str, values)) for values in rows[name].to_pylist()]
+        assert text[name].fill_null("").to_pylist() == joined
+    first_interests = dict(pair.split(":") for pair in text["interests"][0].as_py().split("\x1d"))
+    assert {key: pytest.approx(float(weight)) for key, weight in first_interests.items()} == dict(
+        rows["interests"][0].as_py()
+    )
+
+
+def test_the_description_says_what_is_attainable(tmp_path):
+    summary = write_sample_data("criteo", 1_000, tmp_path / "out")
+
+    auc = summary.splits["test"].labels["label"].attainable_auc
+    assert summary.describe().splitlines()[:5] == [
+        "1,000 rows of 'criteo' (seed 0, parquet)",
+        "  train: 900 rows in 4 files",
+        f"    label: {summary.splits['train'].labels['label'].describe()}",
+        "  test: 100 rows in 4 files",
+        f"    label: base rate {summary.splits['test'].labels['label'].mean:.4f}, attainable AUC {auc:.4f}",
+    ]
+
+
+def test_progress_is_told_by_row_group(tmp_path):
+    heard: list[int] = []
+    write_sample_data(
+        "clicks", 1_000, tmp_path / "out", num_files=1, row_group_rows=400, on_rows=heard.append
+    )
+
+    assert heard == [400, 400, 100, 100]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "click"}, "unknown kind of sample data 'click'; did you mean 'clicks'?"),
+        ({"format": "tfrecord"}, "format 'tfrecord' is not available yet; use one of csv, parquet"),
+        ({"format": "parket"}, "unknown format of sample data 'parket'; did you mean 'parquet'?"),
+        ({"num_rows": 0}, "num_rows is 0; it must be at least 1"),
+        ({"num_files": 0}, "num_files is 0; it must be at least 1"),
+        ({"row_group_rows": -1}, "row_group_rows is -1; it must be at least 1"),
+        ({"seed": -1}, "seed is -1; it must be at least 0"),
+    ],
+)
+def test_wrong_arguments_give_one_line_and_write_nothing(arguments, message, tmp_path):
+    with pytest.raises(ConfigError) as error:
+        write_sample_data(**({"kind": "clicks", "num_rows": 100, "out": tmp_path / "out"} | arguments))
+
+    assert str(error.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_with_content_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(ConfigError) as error:
+        write_sample_data("clicks", 100, tmp_path)
+    assert str(error.value) == f"{tmp_path}: is not empty; choose another directory or remove it first"
+    with pytest.raises(ConfigError, match="is not sample data and is not overwritten"):
+        write_sample_data("clicks", 100, tmp_path, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_sample_data_is_replaced_when_asked(tmp_path):
+    write_sample_data("clicks", 100, tmp_path / "out", num_files=3)
+    write_sample_data("criteo", 100, tmp_path / "out", num_files=1, overwrite=True)
+
+    assert read_summary(tmp_path / "out").kind == "criteo"
+    assert len(list((tmp_path / "out").rglob("part-*"))) == 2
+
+
+def test_an_empty_directory_will_do(tmp_path):
+    (tmp_path / "out").mkdir()
+
+    assert write_sample_data("clicks", 100, tmp_path / "out").rows == 100
+
+
+def test_a_file_in_the_way_is_an_error(tmp_path):
+    (tmp_path / "out").write_text("")
+
+    with pytest.raises(ConfigError, match="is a file; sample data needs a directory"):
+        write_sample_data("clicks", 100, tmp_path / "out")
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(DataError, match=r"file/out: cannot be written \(Not a directory\)$"):
+        write_sample_data("clicks", 100, tmp_path / "file" / "out")
+
+
+def test_an_interrupted_call_leaves_nothing(tmp_path):
+    def interrupt(num_rows: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_sample_data("clicks", 100, tmp_path / "out", on_rows=interrupt)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_summary_no_sample_data(tmp_path):
+    with pytest.raises(DataError, match=r"has no sample.json; it was not written by penstock sample-data$"):
+        read_summary(tmp_path)
+
+
+def test_a_broken_summary_is_named(tmp_path):
+    (tmp_path / "sample.json").write_text('{"splits": 3}')
+
+    with pytest.raises(DataError, match=r"sample\.json: is not a summary of sample data"):
+        read_summary(tmp_path)
+
+
+PEAK_OF_TWO_SIZES = """
+import resource, sys
+from pathlib import Path
+from penstock.prep.sample_data import write_sample_data
+
+def peak_mib():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+before = peak_mib()
+write_sample_data("clicks", 80_000, Path(sys.argv[1]) / "small")
+small = peak_mib()
+write_sample_data("clicks", 320_000, Path(sys.argv[1]) / "large")
+print(small - before, peak_mib() - small)
+"""
+
+
+def test_memory_is_bounded_whatever_the_number_of_rows(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", PEAK_OF_TWO_SIZES, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+
+    first_mib, more_mib = map(float, run.stdout.split())
+    assert first_mib < 250
+    assert more_mib < 50
