@@ -1,0 +1,107 @@
+"""Which columns are read, and as which types.
+
+Readers pass Arrow types on as they are; the features give them meaning. Two exceptions, where Arrow could not
+join or reorder rows otherwise: string_view becomes string, and dictionaries count in int32, so that the
+dictionaries of many files fit into one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.config.errors import DataError
+from penstock.config.nearest import hint
+from penstock.readers.origin import ROW_COLUMN
+
+_USABLE = "integers, floats, bools, strings, decimals, timestamps, dates, lists of these, and maps"
+_ADVICE = {
+    "binary": "write it as string",
+    "struct": "write its fields as columns of their own",
+    "time": "write it as an integer",
+    "duration": "write it as an integer",
+    "null": "it has no value at all; give the column a type, or leave it out",
+}
+
+
+def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.Schema:
+    """The wanted columns of a file, in the wanted order, with the types they are given out as."""
+    if columns is None:
+        if ROW_COLUMN in schema.names:
+            raise DataError.at("this name is reserved for the origin of rows", file=file, column=ROW_COLUMN)
+        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
+    return pa.schema([_wanted_field(schema, name, file) for name in columns])
+
+
+def _wanted_field(schema: pa.Schema, name: str, file: str) -> pa.Field[Any]:
+    positions = schema.get_all_field_indices(name)
+    if not positions:
+        raise DataError(f"{file}: there is no column '{name}'; {hint(name, schema.names)}")
+    if len(positions) > 1:
+        raise DataError.at(f"stands {len(positions)} times in this file", file=file, column=name)
+    value_type = schema.field(positions[0]).type
+    if not is_usable(value_type):
+        raise DataError.at(
+            f"has type {value_type}, which cannot be used; {_advice(value_type)}", file=file, column=name
+        )
+    return pa.field(name, plain_type(value_type))
+
+
+def check_same_types(first: pa.Schema, first_file: str, other: pa.Schema, other_file: str) -> None:
+    """All files of a data set must agree on the types of the columns that are read."""
+    for field in first:
+        other_type = other.field(field.name).type
+        if other_type != field.type:
+            raise DataError(
+                f"column '{field.name}' is {field.type} in {first_file} but {other_type} in {other_file}; "
+                "write both with one type"
+            )
+
+
+def plain_type(value_type: Any) -> Any:
+    """The type that values are given out as.
+
+    >>> plain_type(pa.list_(pa.string_view()))
+    ListType(list<item: string>)
+    """
+    types = pa.types
+    if types.is_string_view(value_type):
+        return pa.string()
+    if types.is_dictionary(value_type):
+        return pa.dictionary(pa.int32(), plain_type(value_type.value_type), value_type.ordered)
+    if types.is_map(value_type):
+        return pa.map_(plain_type(value_type.key_type), plain_type(value_type.item_type))
+    if types.is_list(value_type):
+        return pa.list_(_plain_item(value_type))
+    if types.is_large_list(value_type):
+        return pa.large_list(_plain_item(value_type))
+    if types.is_fixed_size_list(value_type):
+        return pa.list_(_plain_item(value_type), value_type.list_size)
+    return value_type
+
+
+def _plain_item(list_type: Any) -> pa.Field[Any]:
+    return pa.field("item", plain_type(list_type.value_type))
+
+
+def is_usable(value_type: Any) -> bool:
+    """Whether features can be made from values of this type."""
+    types = pa.types
+    if types.is_dictionary(value_type):
+        return is_usable(value_type.value_type)
+    if types.is_list(value_type) or types.is_large_list(value_type) or types.is_fixed_size_list(value_type):
+        return is_usable(value_type.value_type)
+    if types.is_map(value_type):
+        return is_usable(value_type.key_type) and is_usable(value_type.item_type)
+    is_text = (
+        types.is_string(value_type) or types.is_large_string(value_type) or types.is_string_view(value_type)
+    )
+    is_number = types.is_integer(value_type) or types.is_floating(value_type) or types.is_decimal(value_type)
+    is_moment = types.is_timestamp(value_type) or types.is_date(value_type)
+    return is_text or is_number or is_moment or types.is_boolean(value_type)
+
+
+def _advice(value_type: pa.DataType) -> str:
+    name = str(value_type)
+    found = [advice for part, advice in _ADVICE.items() if part in name]
+    return found[0] if found else f"usable are {_USABLE}"

@@ -1,0 +1,110 @@
+"""The bytes of a CSV file in blocks of whole records.
+
+Cutting the text here, and not in Arrow, gives every block its byte offset: a place in the file that one can
+seek to when a run continues, and a row number for every bad value.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import MIB, format_size
+from penstock.readers.files import COMPRESSIONS, DataFile
+
+
+class _Text(Protocol):
+    def read(self, num_bytes: int, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Whole records, and where they begin in the (decompressed) text."""
+
+    offset: int
+    text: memoryview
+
+    @property
+    def end(self) -> int:
+        """Where the next block begins."""
+        return self.offset + len(self.text)
+
+
+def is_compressed(file: DataFile) -> bool:
+    """Whether the text can only be read from its start."""
+    return os.path.splitext(file.path.lower())[1] in COMPRESSIONS
+
+
+def open_text(file: DataFile, offset: int = 0) -> _Text:
+    """The text from an offset on: by seeking, or in compressed files by reading up to it."""
+    if not is_compressed(file):
+        plain = open(file.path, "rb", buffering=0)  # noqa: SIM115 - the caller closes it
+        plain.seek(offset)
+        return plain
+    codec = COMPRESSIONS[os.path.splitext(file.path.lower())[1]]
+    stream = pa.CompressedInputStream(pa.OSFile(file.path, "rb"), codec)  # type: ignore[arg-type]
+    while offset > 0:
+        skipped = len(stream.read(min(offset, MIB)))
+        if not skipped:
+            break
+        offset -= skipped
+    return stream
+
+
+def text_blocks(file: DataFile, offset: int, block_bytes: int, most_bytes: int) -> Iterator[TextBlock]:
+    """Blocks of about `block_bytes`, each ending with a record; a record has at most `most_bytes`."""
+    try:
+        with closing(open_text(file, offset)) as source:
+            yield from _cut(source, file, offset, block_bytes, most_bytes)
+    except OSError as error:
+        raise DataError(f"{file.path}: cannot be read to its end, it is damaged: {error}") from error
+
+
+def _cut(
+    source: _Text, file: DataFile, offset: int, block_bytes: int, most_bytes: int
+) -> Iterator[TextBlock]:
+    rest = b""
+    while data := source.read(block_bytes):
+        text = rest + data
+        end = end_of_last_record(text)
+        if end == 0 and len(text) > most_bytes:
+            raise DataError(
+                f"{file.path}: the record at byte {offset} does not end within {format_size(most_bytes)}; "
+                "a quote may be unbalanced, or else raise memory.limit"
+            )
+        if end:
+            yield TextBlock(offset, memoryview(text)[:end])
+        offset, rest = offset + end, text[end:]
+    if rest:
+        yield TextBlock(offset, memoryview(rest))
+
+
+def end_of_last_record(text: bytes) -> int:
+    r"""Just after the last line end that is not inside quotes; 0 when there is none.
+
+    >>> end_of_last_record(b'1,2\n3,"a\nb')
+    4
+    """
+    last = text.rfind(b"\n")
+    if last < 0 or text.count(b'"', 0, last) % 2 == 0:
+        return last + 1
+    characters = np.frombuffer(text, dtype=np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    line_ends = np.flatnonzero(characters == ord("\n"))
+    outside = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
+    return int(outside[-1]) + 1 if outside.size else 0
+
+
+def end_of_first_record(text: bytes) -> int:
+    """Just after the first line end that is not inside quotes; 0 when there is none."""
+    end = text.find(b"\n")
+    while end >= 0 and text.count(b'"', 0, end) % 2:
+        end = text.find(b"\n", end + 1)
+    return end + 1

@@ -1,0 +1,118 @@
+"""The types of CSV columns: declared in the run file, or found from samples across all of each file."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.columns import is_usable
+from penstock.readers.csv_decode import CsvForm, decode_sample
+from penstock.readers.csv_text import end_of_last_record, is_compressed, open_text
+from penstock.readers.files import DataFile
+from penstock.readers.sections import Field, FieldType
+
+_SCALAR_TYPES: dict[FieldType, pa.DataType] = {
+    FieldType.INT32: pa.int32(),
+    FieldType.INT64: pa.int64(),
+    FieldType.FLOAT: pa.float32(),
+    FieldType.DOUBLE: pa.float64(),
+}
+_SAMPLE_BYTES = 64 * KIB
+_WHOLE_BYTES = MIB
+"""Files up to this size are looked at whole."""
+_PLACES = 8
+_COMPRESSED_STEP_BYTES = 16 * MIB
+_MOST_FILES = 32
+_LONG_INTEGER = r"^\s*[+-]?\d{16,}\s*$"
+"""Integers that a float64 would round: ids beyond int64 stay text."""
+
+
+def declared_types(fields: Sequence[Field]) -> dict[str, pa.DataType]:
+    """The types that the run file declares. Lists and maps stay text: the features split it."""
+    return {
+        field.input_name: _SCALAR_TYPES.get(field.input_type, pa.string())
+        for field in fields
+        if field.input_type is not None
+    }
+
+
+def sampled_types(
+    files: Sequence[DataFile], forms: Sequence[CsvForm], names: Sequence[str]
+) -> dict[str, pa.DataType]:
+    """The narrowest types that hold every sampled value of the columns; text where nothing else does."""
+    found: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
+    if not names:
+        return found
+    step = -(-len(files) // _MOST_FILES)
+    for file, form in list(zip(files, forms, strict=True))[::step]:
+        for text in sample_texts(file, form.data_start):
+            for name, value_type in _types_in(text, form, names).items():
+                found[name] = join_types(found[name], value_type)
+    return {name: _final_type(value_type) for name, value_type in found.items()}
+
+
+def sample_texts(file: DataFile, data_start: int) -> Iterator[bytes]:
+    """Records from all over a file: all of a small one, some from several places of a large one."""
+    if is_compressed(file):
+        yield from _samples_in_passing(file, data_start)
+        return
+    num_bytes = file.size_bytes - data_start
+    if num_bytes <= _WHOLE_BYTES:
+        yield _read(file, data_start, num_bytes)
+        return
+    for place in range(_PLACES):
+        offset = data_start + place * (num_bytes - _SAMPLE_BYTES) // (_PLACES - 1)
+        yield _whole_records(_read(file, offset, _SAMPLE_BYTES), is_start=place == 0)
+
+
+def _samples_in_passing(file: DataFile, data_start: int) -> Iterator[bytes]:
+    with closing(open_text(file, data_start)) as source:
+        is_start = True
+        while text := source.read(_SAMPLE_BYTES):
+            yield _whole_records(text, is_start)
+            is_start = False
+            left_bytes = _COMPRESSED_STEP_BYTES
+            while left_bytes > 0 and (skipped := source.read(MIB)):
+                left_bytes -= len(skipped)
+
+
+def _read(file: DataFile, offset: int, num_bytes: int) -> bytes:
+    with closing(open_text(file, offset)) as source:
+        return source.read(num_bytes)
+
+
+def _whole_records(text: bytes, is_start: bool) -> bytes:
+    """Without the torn record at the end, and at the front unless the text begins at one."""
+    start = 0 if is_start else text.find(b"\n") + 1
+    end = end_of_last_record(text[start:])
+    return text[start : start + end] if end else text[start:]
+
+
+def _types_in(text: bytes, form: CsvForm, names: Sequence[str]) -> dict[str, pa.DataType]:
+    if not text.strip():
+        return {}
+    table = decode_sample(text, form, names)
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    floats = [name for name, value_type in types.items() if pa.types.is_floating(value_type)]
+    texts = decode_sample(text, form, floats, as_text=True) if floats else None
+    for name in floats:
+        if texts is not None and pc.any(pc.match_substring_regex(texts[name], _LONG_INTEGER)).as_py():
+            types[name] = pa.string()
+    return types
+
+
+def join_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+    """The narrowest type that holds the values of both."""
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    if {first, second} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return pa.string()
+
+
+def _final_type(value_type: pa.DataType) -> pa.DataType:
+    return value_type if is_usable(value_type) else pa.string()
