@@ -7,7 +7,7 @@ strings stay text.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,20 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.features.bad_value import BadValue
-from penstock.features.columns import Float32Array, Int32Array, NumberArray, one_per_row, row_of_value, sum_by_row
+from penstock.features.columns import (
+    Float32Array,
+    Int32Array,
+    NumberArray,
+    one_per_row,
+    row_of_value,
+    sum_by_row,
+)
 from penstock.features.text import Text
 
-_USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, and maps"
+ArrowArray = Any
+"""pa.Array: its type stubs know fewer methods than the classes have."""
+
+_USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -45,85 +55,90 @@ def read_cells(batch: pa.RecordBatch | pa.Table, column: str) -> Cells:
     return cells_of(array, column)
 
 
-def cells_of(array: pa.Array, column: str) -> Cells:
+def cells_of(array: ArrowArray, column: str) -> Cells:
     """The cells of an Arrow array; `column` is its name in errors."""
     kind = array.type
-    if pt.is_dictionary(kind):
-        return cells_of(array.dictionary.take(array.indices), column)
-    if pt.is_map(kind):
-        return _map_cells(array, column)
+    convert = _CONVERSIONS.get(kind.id)
+    if convert is not None:
+        return _number_cells(array, convert(array))
+    if kind.id in _TEXT_KINDS:
+        return Cells(_text(array), one_per_row(len(array)), joined=True)
     if _is_list(kind):
         return _list_cells(array, column)
-    if _is_text(kind):
-        return Cells(_text(array), one_per_row(len(array)), joined=True)
+    if pt.is_map(kind):
+        return _map_cells(array, column)
+    if pt.is_dictionary(kind):
+        return cells_of(array.dictionary.take(array.indices), column)
     if pt.is_null(kind):
         return Cells(np.empty(0, np.int64), np.zeros(len(array), np.int32))
-    values = _numbers(array, column)
-    if isinstance(values, Text):
-        return Cells(values, one_per_row(len(array)))
-    if array.null_count == 0:
+    raise BadValue(column, None, None, f"is of type {kind}, which cannot be a feature. Usable: {_USABLE}")
+
+
+def _number_cells(array: ArrowArray, values: NumberArray | Text) -> Cells:
+    """What stands in the null slots of the values is arbitrary; text is missing there already."""
+    if array.null_count == 0 or isinstance(values, Text):
         return Cells(values, one_per_row(len(array)))
     valid = _valid(array)
     return Cells(values[valid], valid.astype(np.int32))
 
 
-def _list_cells(array: pa.Array, column: str) -> Cells:
+def _list_cells(array: ArrowArray, column: str) -> Cells:
     elements = array.flatten()
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
+    lengths = _list_lengths(array)
     if pt.is_dictionary(elements.type):
         elements = elements.dictionary.take(elements.indices)
-    if _is_list(elements.type) or pt.is_map(elements.type):
-        raise BadValue(column, None, None, f"is a {array.type}; lists of lists are for sequence features")
+    if pt.is_nested(elements.type):
+        raise BadValue(
+            column, None, None, f"is a {array.type}; elements are single values, except in sequences"
+        )
     inner = cells_of(elements, column)
     if inner.lengths is not one_per_row(len(elements)):
         lengths = sum_by_row(inner.lengths, lengths)
     return Cells(inner.values, lengths)
 
 
-def _map_cells(array: pa.Array, column: str) -> Cells:
-    entry = pa.struct([pa.field("key", array.type.key_type, nullable=False), pa.field("value", array.type.item_type)])
-    entries = pc.cast(array, pa.list_(entry))
-    lengths = pc.list_value_length(entries).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
+def _map_cells(array: ArrowArray, column: str) -> Cells:
+    """Keys are values and items are weights."""
+    key = pa.field("key", array.type.key_type, nullable=False)
+    entries: ArrowArray = pc.cast(array, pa.list_(pa.struct([key, pa.field("value", array.type.item_type)])))
+    lengths = _list_lengths(entries)
     keys, items = entries.flatten().flatten()
-    if items.null_count:
-        first = int(np.argmin(_valid(items)))
-        raise BadValue(column, row_of_value(lengths, first), keys[first].as_py(), "is a key whose weight is null")
-    weights = _numbers(items, column)
-    if isinstance(weights, Text):
+    if not (pt.is_integer(items.type) or pt.is_floating(items.type) or pt.is_decimal(items.type)):
         raise BadValue(column, None, None, f"is a {array.type}; the items of a map are weights, so numbers")
-    return Cells(cells_of(keys, column).values, lengths, weights=weights.astype(np.float32))
+    weights = np.asarray(pc.cast(items, pa.float64()).to_numpy(zero_copy_only=False), np.float32)
+    usable = np.isfinite(weights)
+    if not usable.all():
+        first = int(np.argmin(usable))
+        row = row_of_value(lengths, first)
+        raise BadValue(column, row, keys[first].as_py(), "has a weight that is null or not finite")
+    return Cells(cells_of(keys, column).values, lengths, weights=weights)
 
 
-def _text(array: pa.Array) -> Text:
+def _list_lengths(array: ArrowArray) -> Int32Array:
+    lengths: ArrowArray = pc.list_value_length(array)
+    if lengths.null_count:
+        lengths = lengths.fill_null(0)
+    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int32)
+
+
+def _text(array: ArrowArray) -> Text:
     """Nulls are empty texts: both are missing values."""
     if pt.is_string_view(array.type) or pt.is_binary_view(array.type):
         array = pc.cast(array, pa.large_binary())
     if array.null_count:
         is_string = pt.is_string(array.type) or pt.is_large_string(array.type)
-        array = pc.fill_null(array, "" if is_string else b"")
+        array = array.fill_null("" if is_string else b"")
     _, offsets, data = array.buffers()
     width = np.int64 if pt.is_large_string(array.type) or pt.is_large_binary(array.type) else np.int32
     starts = _view(offsets, width, array.offset, len(array) + 1)
     return Text(_view(data, np.uint8, 0, data.size if data else 0), starts.astype(np.int64))
 
 
-def _numbers(array: pa.Array, column: str) -> NumberArray | Text:
-    """The numbers of a primitive array; what stands in null slots is arbitrary.
-
-    Unsigned integers beyond int64 are given as text, which hashes, looks up and fails as their digits should.
-    """
-    kind = array.type
-    convert = _CONVERSIONS.get(kind.id)
-    if convert is None:
-        raise BadValue(column, None, None, f"is of type {kind}, which cannot be a feature. Usable: {_USABLE}")
-    return convert(array)
-
-
 def _view(buffer: pa.Buffer | None, dtype: Any, offset: int, size: int) -> NumberArray:
     """A read-only view of Arrow memory: always read-only, so that compiled kernels see one type."""
     if buffer is None or size == 0 or buffer.size == 0:
         return _frozen(np.zeros(size, dtype))
-    return _frozen(np.frombuffer(buffer, dtype, size, offset * np.dtype(dtype).itemsize))
+    return _frozen(np.frombuffer(cast(Any, buffer), dtype, size, offset * np.dtype(dtype).itemsize))
 
 
 def _frozen(values: NumberArray) -> NumberArray:
@@ -131,41 +146,42 @@ def _frozen(values: NumberArray) -> NumberArray:
     return values
 
 
-def _viewed_as(dtype: Any) -> Callable[[pa.Array], NumberArray]:
-    def convert(array: pa.Array) -> NumberArray:
+def _viewed_as(dtype: Any) -> Callable[[ArrowArray], NumberArray]:
+    def convert(array: ArrowArray) -> NumberArray:
         return _view(array.buffers()[1], dtype, array.offset, len(array))
 
     return convert
 
 
-def _widened_from(dtype: Any, wide: Any) -> Callable[[pa.Array], NumberArray]:
+def _widened_from(dtype: Any, wide: Any) -> Callable[[ArrowArray], NumberArray]:
     view = _viewed_as(dtype)
     return lambda array: view(array).astype(wide)
 
 
-def _cast_to(kind: pa.DataType, convert: Callable[[pa.Array], NumberArray]) -> Callable[[pa.Array], NumberArray]:
-    return lambda array: convert(pc.cast(array, kind))
+def _booleans(array: ArrowArray) -> NumberArray:
+    """False is 0 and true is 1."""
+    return _widened_from(np.uint8, np.int64)(pc.cast(array, pa.uint8()))
 
 
-def _unsigned(array: pa.Array) -> NumberArray | Text:
+def _unsigned(array: ArrowArray) -> NumberArray | Text:
     if (pc.max(array).as_py() or 0) > np.iinfo(np.int64).max:
         return _text(pc.cast(array, pa.large_string()))
     return _viewed_as(np.int64)(array)
 
 
-def _seconds(array: pa.Array) -> NumberArray:
+def _seconds(array: ArrowArray) -> NumberArray:
     """Whole seconds since 1970, rounded down, in UTC."""
     return np.floor_divide(_viewed_as(np.int64)(array), _TICKS_PER_SECOND[array.type.unit])
 
 
-def _whole_or_float(array: pa.Array) -> NumberArray:
+def _whole_or_float(array: ArrowArray) -> NumberArray:
     """Decimals: integers where they have no digits after the point and fit."""
     if array.type.scale == 0 and array.type.precision <= 18:
         return _viewed_as(np.int64)(pc.cast(array, pa.int64()))
     return _viewed_as(np.float64)(pc.cast(array, pa.float64()))
 
 
-def _valid(array: pa.Array) -> Any:
+def _valid(array: ArrowArray) -> Any:
     return array.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -191,13 +207,8 @@ _TEXT_KINDS = frozenset(
     )
 )
 
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind.id in _TEXT_KINDS
-
-
 _DAY_MILLISECONDS = 86_400_000
-_CONVERSIONS: dict[int, Callable[[pa.Array], NumberArray | Text]] = {
+_CONVERSIONS: dict[int, Callable[[ArrowArray], NumberArray | Text]] = {
     pa.int64().id: _viewed_as(np.int64),
     pa.int32().id: _widened_from(np.int32, np.int64),
     pa.int16().id: _widened_from(np.int16, np.int64),
@@ -206,7 +217,7 @@ _CONVERSIONS: dict[int, Callable[[pa.Array], NumberArray | Text]] = {
     pa.uint32().id: _widened_from(np.uint32, np.int64),
     pa.uint16().id: _widened_from(np.uint16, np.int64),
     pa.uint8().id: _widened_from(np.uint8, np.int64),
-    pa.bool_().id: _cast_to(pa.uint8(), _widened_from(np.uint8, np.int64)),
+    pa.bool_().id: _booleans,
     pa.float64().id: _viewed_as(np.float64),
     pa.float32().id: _viewed_as(np.float32),
     pa.float16().id: _widened_from(np.float16, np.float32),

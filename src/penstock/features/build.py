@@ -31,7 +31,7 @@ def build_features(
     parsing: ParsingSection,
     used_names: Collection[str] | None = None,
 ) -> list[Feature]:
-    """The features in the order of the run file; with `used_names` only these, since the others are not worth reading.
+    """The features in the order of the run file; with `used_names` only these, so that no others are read.
 
     Raises ConfigError with every problem: bad options, names given twice or unknown, tables that do not
     agree.
@@ -58,7 +58,7 @@ def build_features(
 
 
 def feature_names(config: FeatureConfig) -> tuple[str, ...]:
-    """The names by which feature groups call what a section makes: one, or one for each part of a sequence."""
+    """The names by which feature groups call what a section makes; a sequence has one for each part."""
     _, section = _chosen(config)
     if not isinstance(section, SequenceFeature):
         return (section.feature_name,)
@@ -99,7 +99,9 @@ def _repeated_names(feature_configs: Sequence[FeatureConfig]) -> list[Problem]:
             first = first_places.setdefault(name, index)
             if first != index:
                 place = f"feature_configs[{index}].{_chosen(config)[0]}"
-                problems.append(Problem(place, f"feature '{name}' is defined already in feature_configs[{first}]"))
+                problems.append(
+                    Problem(place, f"feature '{name}' is defined already in feature_configs[{first}]")
+                )
     return problems
 
 

@@ -55,7 +55,7 @@ def sum_by_row(counts: NumberArray, lengths: Int32Array) -> Int32Array:
     totals = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=totals[1:])
     ends = np.cumsum(lengths, dtype=np.int64)
-    return (totals[ends] - totals[ends - lengths]).astype(np.int32)
+    return np.asarray(totals[ends] - totals[ends - lengths], np.int32)
 
 
 def fill_missing(column: SparseColumn, default: Int64Array, default_weights: Float32Array) -> SparseColumn:

@@ -10,7 +10,7 @@ from penstock.features.columns import Column
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """The embedding table that a sparse feature looks its ids up in. Features with one `name` share the table."""
+    """The embedding table that a sparse feature looks its ids up in; features share one by its name."""
 
     name: str
     num_rows: int

@@ -1,12 +1,14 @@
 """How the values of an id column become rows of an embedding table: one class per id-size option.
 
-| option                    | value -> row                                    | rows of the table           |
-|---------------------------|-------------------------------------------------|-----------------------------|
-| num_buckets               | the integer itself                              | num_buckets                 |
-| hash_bucket_size          | xxh64(text, seed 0), unsigned, modulo the size  | hash_bucket_size            |
-| vocab_list                | 2 + place in the list; 0 default, 1 unknown     | len(vocab_list) + 2         |
-| vocab_dict                | the row given, from 2; 0 default, 1 unknown     | largest row + 1             |
-| either, and default_bucketize_value | the place or the row given, from 0; unknown: that row | largest row + 1 |
+| option           | value -> row                                   | rows of the table   |
+|------------------|------------------------------------------------|---------------------|
+| num_buckets      | the integer itself                             | num_buckets         |
+| hash_bucket_size | xxh64(text, seed 0), unsigned, modulo the size | hash_bucket_size    |
+| vocab_list       | 2 + place in the list; 0 default, 1 unknown    | len(vocab_list) + 2 |
+| vocab_dict       | the row given, from 2; 0 default, 1 unknown    | largest row + 1     |
+
+With default_bucketize_value the vocabulary has all rows from 0 on, unknown values have that row, and no row is
+kept for the default value: it is looked up like any other.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class IdEncoding(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """Values are rows already. Whether they lie in the table is checked by the parser, for every feature alike."""
+    """Values are rows already. The parser checks that they lie in the table, as it does for every feature."""
 
     num_rows: int
 
@@ -111,7 +113,9 @@ class VocabularyRows:
     @cached_property
     def _integers(self) -> tuple[Int64Array, Int64Array]:
         """The values that are the decimal text of an int64, sorted, with their rows."""
-        known = sorted((int(value), row) for value, row in self.rows_by_value.items() if _is_integer_text(value))
+        known = sorted(
+            (int(value), row) for value, row in self.rows_by_value.items() if _is_integer_text(value)
+        )
         pairs = np.array(known, np.int64).reshape(-1, 2)
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
@@ -129,7 +133,9 @@ class VocabularyRows:
 
     def encode_default(self, value: str) -> int:
         """The row kept for the default, or else where the value stands in the vocabulary."""
-        return self.rows_by_value.get(value, self.unknown_row) if self.default_row is None else self.default_row
+        return (
+            self.rows_by_value.get(value, self.unknown_row) if self.default_row is None else self.default_row
+        )
 
 
 def encoding_of(config: IdFeature) -> IdEncoding:
@@ -172,8 +178,8 @@ def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:
         if row < first_row:
             raise ConfigError.at(
                 "vocab_dict",
-                f"'{value}' has row {row}; rows begin at {first_row} (0 is the default value, 1 any unknown one), "
-                "unless default_bucketize_value says which row is for unknown values",
+                f"'{value}' has row {row}; rows begin at {first_row} (0 is the default value, 1 any unknown "
+                "one), unless default_bucketize_value says which row is for unknown values",
             )
 
 

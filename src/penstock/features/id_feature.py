@@ -54,7 +54,7 @@ class SparseIds:
 
     @cached_property
     def default(self) -> tuple[Int64Array, Float32Array]:
-        """Ids and weights of a row without a value of its own. ValueError when the default cannot be encoded."""
+        """Ids and weights of a row without a value of its own. ValueError: the default cannot be encoded."""
         if self.source.default is None:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         separator = self.source.separator.decode()
@@ -66,7 +66,9 @@ class SparseIds:
     def _encode(self, cells: Cells) -> SparseColumn:
         weighted = self.table.weighted
         if cells.weights is not None and not weighted:
-            raise BadValue(self.source.column, None, None, "is a map of ids to weights; set weighted: true to use it")
+            raise BadValue(
+                self.source.column, None, None, "is a map of ids to weights; set weighted: true to use it"
+            )
         if isinstance(cells.values, Text):
             return self._encode_text(cells, cells.values)
         column = whole_numbers(cells, cells.values, self.source.column)
@@ -133,13 +135,15 @@ def table_of(config: IdFeature | RawFeature, num_rows: int, dim: int, weighted: 
 
 
 def checked(feature: SparseIds) -> SparseIds:
-    """The feature, once its default value is known to be usable. Hashing needs the kernels, and cannot fail."""
+    """The feature, once its default is known to be usable. Hashing needs the kernels, and cannot fail."""
     if not isinstance(feature.encoding, HashedRows):
         try:
             _ = feature.default
         except ValueError as error:
             message = str(error) if str(error).startswith("is ") else "is not an integer"
-            raise ConfigError.at(feature.source.default_option, f"'{feature.source.default}' {message}") from error
+            raise ConfigError.at(
+                feature.source.default_option, f"'{feature.source.default}' {message}"
+            ) from error
     return feature
 
 
@@ -156,7 +160,9 @@ def whole_numbers(cells: Cells, values: NumberArray, column: str) -> SparseColum
     wrong = integers != values
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise BadValue(column, row_of_value(lengths, index), float(values[index]), "is not a whole number, so no id")
+        raise BadValue(
+            column, row_of_value(lengths, index), float(values[index]), "is not a whole number, so no id"
+        )
     return SparseColumn(integers, lengths, weights)
 
 

@@ -29,7 +29,7 @@ PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2
 # Why a token cannot be used.
 NOT_AN_INTEGER, NOT_A_NUMBER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2, 3
 
-# --- xxh64, seed 0 ---------------------------------------------------------------------------------------------------
+# --- xxh64, seed 0 ----------------------------------------------------------------------------------------
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -81,7 +81,9 @@ def xxh64(data: Any, begin: Any, end: Any) -> Any:
         state = _PRIME_5
     state += np.uint64(end - begin)
     while position + 8 <= end:
-        state = _rotate(state ^ _mix(np.uint64(0), _little_endian(data, position, 8)), 27) * _PRIME_1 + _PRIME_4
+        state = (
+            _rotate(state ^ _mix(np.uint64(0), _little_endian(data, position, 8)), 27) * _PRIME_1 + _PRIME_4
+        )
         position += 8
     if position + 4 <= end:
         state = _rotate(state ^ (_little_endian(data, position, 4) * _PRIME_1), 23) * _PRIME_2 + _PRIME_3
@@ -114,7 +116,7 @@ def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
         ids[i] = np.int64(xxh64(digits, begin, 20) % np.uint64(num_buckets))
 
 
-# --- numbers in text -------------------------------------------------------------------------------------------------
+# --- numbers in text --------------------------------------------------------------------------------------
 
 
 @_compiled
@@ -188,9 +190,11 @@ def _multiply(left: Any, right: Any) -> Any:
 
 @_compiled
 def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
-    """The double nearest to digits * 10**power, by the method of Lemire ("Number parsing at a gigabyte per second").
+    """The double nearest to digits * 10**power.
 
-    `pattern` is a one-word scratch array through which the bits become a double.
+    Small numbers are one exact operation on doubles. The rest is the method of Lemire, "Number parsing at a
+    gigabyte per second": the leading bits of digits * 5**power tell the nearest double. `pattern` is a
+    one-word scratch array through which bits become a double.
     """
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22:
         return digits / _POWERS_OF_TEN[-power] if power < 0 else digits * _POWERS_OF_TEN[power]
@@ -208,6 +212,12 @@ def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
         low += carry
         if carry > low:
             high += np.uint64(1)
+    return _rounded(high, low, power, shift, pattern)
+
+
+@_compiled
+def _rounded(high: Any, low: Any, power: Any, shift: Any, pattern: Any) -> Any:
+    """The double of these leading bits, to nearest, ties to even."""
     upper = np.int64(high >> np.uint64(63))
     fraction = high >> np.uint64(upper + 9)
     exponent = ((217706 * power) >> 16) + 63 + upper - shift + 1023
@@ -215,8 +225,7 @@ def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
         if exponent <= -63:
             return 0.0
         fraction >>= np.uint64(1 - exponent)
-        fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
-        pattern[0] = fraction
+        pattern[0] = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
         return pattern.view(np.float64)[0]
     tie = low <= np.uint64(1) and -4 <= power <= 23 and fraction & np.uint64(3) == np.uint64(1)
     if tie and fraction << np.uint64(upper + 9) == high:
@@ -234,19 +243,36 @@ def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
 @_compiled
 def _spells(data: Any, begin: Any, end: Any, word: Any) -> Any:
     """Whether the extent is this lower-case ASCII word in any case."""
-    if end - begin != len(word):
-        return False
-    for i in range(len(word)):
-        if data[begin + i] | 32 != ord(word[i]):
-            return False
-    return True
+    same = end - begin == len(word)
+    for i in range(len(word) if same else 0):
+        same = same and data[begin + i] | 32 == ord(word[i])
+    return same
 
 
 @_compiled
 def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
-    """The number that the extent spells, and whether it spells one. Digits beyond the 19th are not looked at."""
-    negative, position = _sign(data, begin, end)
+    """The number that the extent spells, and whether it spells one."""
+    negative, begin = _sign(data, begin, end)
+    digits, power, position, any_digit = _decimal_digits(data, begin, end)
+    value, known = 0.0, any_digit
+    if not any_digit:
+        value, known = _named_number(data, begin, end)
+    else:
+        if position < end:
+            exponent, known = _exponent(data, position, end)
+            power += exponent
+        value = _nearest_double(digits, power, pattern)
+    return (-value if negative else value), known
+
+
+@_compiled
+def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
+    """The digits before an exponent as digits * 10**power, where they end, and whether there are any.
+
+    Digits beyond the 19th significant one are counted, not read.
+    """
     digits, power, num_digits, any_digit, after_point = np.uint64(0), 0, 0, False, False
+    position = begin
     while position < end:
         byte = data[position]
         if 48 <= byte <= 57:
@@ -262,26 +288,23 @@ def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
         else:
             break
         position += 1
-    if not any_digit:
-        if _spells(data, position, end, "nan"):
-            return np.nan, position + 3 == end
-        infinite = _spells(data, position, end, "inf") or _spells(data, position, end, "infinity")
-        return (-np.inf if negative else np.inf), infinite
-    if position < end:
-        if data[position] | 32 != 101:
-            return 0.0, False
-        exponent, known = _exponent(data, position + 1, end)
-        if not known:
-            return 0.0, False
-        power += exponent
-    value = _nearest_double(digits, power, pattern)
-    return (-value if negative else value), True
+    return digits, power, position, any_digit
+
+
+@_compiled
+def _named_number(data: Any, begin: Any, end: Any) -> Any:
+    """nan, inf or infinity, and whether it is one of them."""
+    if _spells(data, begin, end, "nan"):
+        return np.nan, True
+    return np.inf, _spells(data, begin, end, "inf") or _spells(data, begin, end, "infinity")
 
 
 @_compiled
 def _exponent(data: Any, begin: Any, end: Any) -> Any:
-    """The exponent after the 'e', held within what can matter, and whether it is one."""
-    negative, begin = _sign(data, begin, end)
+    """The exponent from its 'e' on, held within what can matter, and whether it is one."""
+    if data[begin] | 32 != 101:
+        return 0, False
+    negative, begin = _sign(data, begin + 1, end)
     exponent = 0
     for i in range(begin, end):
         if data[i] < 48 or data[i] > 57:
@@ -290,7 +313,7 @@ def _exponent(data: Any, begin: Any, end: Any) -> Any:
     return (-exponent if negative else exponent), begin < end
 
 
-# --- texts -> values and lengths -------------------------------------------------------------------------------------
+# --- texts -> values and lengths --------------------------------------------------------------------------
 
 
 @_compiled
@@ -360,6 +383,29 @@ def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
 
 
 @_compiled
+def _split_weight(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
+    """Where the key of "key:weight" ends, the weight (1 where there is none), and whether it is finite."""
+    colon = _find_last_colon(data, begin, end)
+    if colon == end:
+        return end, 1.0, True
+    weight_begin, weight_end = _trim(data, colon + 1, end)
+    weight, known = _number(data, weight_begin, weight_end, pattern)
+    return colon, weight, known and np.isfinite(weight)
+
+
+@_compiled
+def _id(data: Any, begin: Any, end: Any, rule: Any, num_buckets: Any, vocabulary: Any) -> Any:
+    """The id of a key, and whether it has one."""
+    if rule == PARSE_INTEGER:
+        return _integer(data, begin, end)
+    if rule == HASH:
+        return np.int64(xxh64(data, begin, end) % np.uint64(num_buckets)), True
+    slots, key_data, key_offsets, key_ids, other_id = vocabulary
+    key = slots[_slot(data, begin, end, slots, key_data, key_offsets)]
+    return (key_ids[key] if key >= 0 else np.int64(other_id)), True
+
+
+@_compiled
 def encode_ids(
     data: Any,
     offsets: Any,
@@ -375,42 +421,30 @@ def encode_ids(
 ) -> Any:
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
-    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other token). Gives the number
-    of values.
+    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other key). Gives the number of
+    values.
     """
-    slots, key_data, key_offsets, key_ids, other_id = vocabulary
     pattern = np.empty(1, np.uint64)
     count = 0
     for text in range(len(offsets) - 1):
         begin, text_end, before = offsets[text], offsets[text + 1], count
         while begin < text_end:
-            token_end = _find(data, begin, text_end, separator)
-            key_begin, key_end, weight, known = begin, token_end, 1.0, True
+            end = _find(data, begin, text_end, separator)
+            key_begin, key_end, known = begin, end, True
             if weighted:
-                key_end = _find_last_colon(data, begin, token_end)
-                if key_end < token_end:
-                    weight_begin, weight_end = _trim(data, key_end + 1, token_end)
-                    weight, known = _number(data, weight_begin, weight_end, pattern)
-                    if not (known and np.isfinite(weight)):
-                        return _fail(bad, text, begin, token_end, NOT_A_WEIGHT)
+                key_end, weights[count], known = _split_weight(data, begin, end, pattern)
+                if not known:
+                    return _fail(bad, text, begin, end, NOT_A_WEIGHT)
             if rule == PARSE_INTEGER:
                 key_begin, key_end = _trim(data, key_begin, key_end)
             if key_begin < key_end:
-                if rule == PARSE_INTEGER:
-                    values[count], known = _integer(data, key_begin, key_end)
-                    if not known:
-                        return _fail(bad, text, begin, token_end, NOT_AN_INTEGER)
-                elif rule == HASH:
-                    values[count] = np.int64(xxh64(data, key_begin, key_end) % np.uint64(num_buckets))
-                else:
-                    key = slots[_slot(data, key_begin, key_end, slots, key_data, key_offsets)]
-                    values[count] = key_ids[key] if key >= 0 else other_id
-                if weighted:
-                    weights[count] = weight
+                values[count], known = _id(data, key_begin, key_end, rule, num_buckets, vocabulary)
+                if not known:
+                    return _fail(bad, text, begin, end, NOT_AN_INTEGER)
                 count += 1
-            elif key_end < token_end and weighted:
-                return _fail(bad, text, begin, token_end, NO_KEY)
-            begin = token_end + max(len(separator), 1)
+            elif weighted and key_end < end:
+                return _fail(bad, text, begin, end, NO_KEY)
+            begin = end + max(len(separator), 1)
         lengths[text] = count - before
     return count
 

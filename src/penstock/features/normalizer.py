@@ -59,7 +59,7 @@ def _read_options(text: str, method: str, rest: str) -> dict[str, float]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _log10(text: str, options: dict[str, float]) -> Normalizer:
+def _log10(_text: str, options: dict[str, float]) -> Normalizer:
     threshold, default = options["threshold"], options["default"]
 
     def normalize(x: Float64Array) -> Float64Array:

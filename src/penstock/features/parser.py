@@ -8,8 +8,16 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.features.bad_value import BadValue
-from penstock.features.columns import Column, DenseColumn, Float32Array, Int64Array, NumberArray, SparseColumn
-from penstock.features.columns import one_per_row, row_of_value
+from penstock.features.columns import (
+    Column,
+    DenseColumn,
+    Float32Array,
+    Int64Array,
+    NumberArray,
+    SparseColumn,
+    one_per_row,
+    row_of_value,
+)
 from penstock.features.feature import Feature, TableSpec
 from penstock.features.labels import read_label, read_sample_weight
 from penstock.readers.origin import ROW_COLUMN, locate
@@ -65,7 +73,9 @@ class Parser:
         try:
             features = {feature.name: self._parse_feature(feature, batch) for feature in self.features}
             labels = {name: read_label(batch, name) for name in self.label_fields if with_labels}
-            weights = {name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels}
+            weights = {
+                name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels
+            }
         except BadValue as error:
             raise self._located(error, row_ids) from error
         return ParsedBatch(features, labels, weights, row_ids, batch.num_rows)
@@ -113,16 +123,20 @@ def _check_lengths(name: str, column: SparseColumn, num_rows: int) -> None:
     if column.lengths is one_per_row(num_rows) and len(column.values) == num_rows:
         return
     if len(column.lengths) != num_rows:
-        raise DataError(f"feature '{name}': has lengths of {len(column.lengths)} rows; the batch has {num_rows}")
+        raise DataError(
+            f"feature '{name}': has lengths of {len(column.lengths)} rows; the batch has {num_rows}"
+        )
     total = int(column.lengths.sum(dtype=np.int64))
     if total != len(column.values) or (num_rows and int(column.lengths.min()) < 0):
-        raise DataError(f"feature '{name}': lengths count {total} values (none may be below 0), found {len(column.values)}")
+        raise DataError(
+            f"feature '{name}': lengths count {total} values (none below 0), found {len(column.values)}"
+        )
     if column.weights is not None and len(column.weights) != total:
         raise DataError(f"feature '{name}': has {total} values and {len(column.weights)} weights")
 
 
 def _check_range(data_column: str, column: SparseColumn, table: TableSpec) -> None:
-    """Ids must be rows of the table. One comparison finds negative ones too: as unsigned numbers they are huge."""
+    """Ids must be rows of the table. One comparison finds negative ones too: unsigned, they are huge."""
     values = column.values.view(np.uint64)
     if len(values) == 0 or int(values.max()) < table.num_rows:
         return

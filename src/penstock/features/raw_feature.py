@@ -112,7 +112,9 @@ class DenseNumbers:
         if lengths[row]:
             raise BadValue(self.inputs[0], row, None, f"{expected}, found {lengths[row]}")
         option = self.numbers.source.default_option
-        raise BadValue(self.inputs[0], row, None, f"{expected}, found 0: it is missing and {option} is not set")
+        raise BadValue(
+            self.inputs[0], row, None, f"{expected}, found 0: it is missing and {option} is not set"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class BucketizedNumbers:
         return (self.numbers.source.column,)
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
-        """The intervals of every row's numbers; float32 columns meet boundaries that are rounded to float32 too."""
+        """The intervals of every row's numbers. float32 columns meet boundaries rounded to float32."""
         values, lengths = self.numbers.read(batch)
         boundaries = self.boundaries.astype(values.dtype)
         return SparseColumn(np.searchsorted(boundaries, values, side="right").astype(np.int64), lengths)
@@ -146,7 +148,9 @@ def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
     if not config.boundaries:
         return DenseNumbers(config.feature_name, config.value_dim, _numbers(config, source))
     if config.embedding_dim is None:
-        raise ConfigError.at("embedding_dim", "is needed: boundaries make ids, which are looked up in a table")
+        raise ConfigError.at(
+            "embedding_dim", "is needed: boundaries make ids, which are looked up in a table"
+        )
     table = table_of(config, len(config.boundaries) + 1, config.embedding_dim)
     if source.encoded:
         return checked(SparseIds(config.feature_name, table, source, GivenRows(table.num_rows)))

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 Bytes = NDArray[np.uint8]
 
-_PROBLEMS = ("is not a 64-bit integer", "is not a number", "has a weight that is not a finite number", "has no key")
+_PROBLEMS = (
+    "is not a 64-bit integer",
+    "is not a number",
+    "has a weight that is not a finite number",
+    "has no key",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Texts as Arrow holds them: text i is data[offsets[i]:offsets[i + 1]]. A missing text is an empty one."""
+    """Texts as Arrow holds them: text i is data[offsets[i]:offsets[i + 1]]; a missing text is empty."""
 
     data: Bytes
     offsets: Int64Array

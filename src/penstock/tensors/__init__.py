@@ -1,9 +1,9 @@
 """Parsed columns -> Batch, the first package with torch.
 
-pack() copies the columns of a parsed batch once, to their final place in torchrec's tensors: one KeyedTensor for the
-numbers and one KeyedJaggedTensor for the ids of each group of rows. BatchLoader does it for every record batch of a
-stream and keeps the place. RecordBatchTensor carries columns that no model reads. Importing this package does not
-import torch: names are resolved when they are asked for.
+pack() copies the columns of a parsed batch once, to their final place in torchrec's tensors: one KeyedTensor
+for the numbers and one KeyedJaggedTensor for the ids of each group of rows. BatchLoader does it for every
+record batch of a stream and keeps the place. RecordBatchTensor carries columns that no model reads. Importing
+this package does not import torch: names are resolved when they are asked for.
 """
 
 from importlib import import_module

@@ -25,7 +25,7 @@ class Batch(Pipelineable):
     dense_features: dict[str, KeyedTensor] = field(default_factory=dict)
     sparse_features: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
     sequence_mulval_lengths: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
-    """Values per step of sequences whose steps hold several: values are the counts, lengths the steps of a row."""
+    """Of sequences whose steps hold several values: how many each step holds, and the steps of each row."""
 
     sequence_dense_features: dict[str, JaggedTensor] = field(default_factory=dict)
     labels: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Batch(Pipelineable):
         return tensors + self.reserves.nbytes
 
     def to_dict(self, sparse_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
-        """All tensors under flat names: `f.values`, `f.lengths`, `f.weights`, `f.key_lengths`, labels by name.
+        """All tensors under flat names: `f.values`, `f.lengths`, `f.weights`, `f.key_lengths`, label names.
 
         `sparse_dtype` casts the ids. With tiling, `batch_size` is the number of rows to tile to.
         """
@@ -100,7 +100,7 @@ class Batch(Pipelineable):
         return flat
 
     def _with(self, change: Callable[[Any], Any]) -> Self:
-        changed = {
+        changed: dict[str, Any] = {
             name: {key: change(part) for key, part in parts.items()} for name, parts in self._tensor_fields()
         }
         return replace(self, **changed)
@@ -124,7 +124,10 @@ class Batch(Pipelineable):
 
 def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
     values = part.values()
-    flat = {f"{name}.values": values if dtype is None else values.to(dtype), f"{name}.lengths": part.lengths()}
+    flat = {
+        f"{name}.values": values if dtype is None else values.to(dtype),
+        f"{name}.lengths": part.lengths(),
+    }
     weights = part.weights_or_none()
     return flat if weights is None else {**flat, f"{name}.weights": weights}
 

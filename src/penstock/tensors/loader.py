@@ -14,8 +14,8 @@ from penstock.tensors.packing import pack
 class BatchLoader:
     """Parses and packs the record batches of a stream.
 
-    Like the stream it is its own cursor: iterating goes on from its place. The place after the last batch given out
-    is the stream's, since nothing is read ahead here.
+    Like the stream it is its own cursor: iterating goes on from its place. The place after the last batch
+    given out is the stream's, since nothing is read ahead here.
     """
 
     def __init__(

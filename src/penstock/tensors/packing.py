@@ -34,18 +34,15 @@ def pack_dense(columns: dict[str, DenseColumn], num_rows: int) -> KeyedTensor:
     """Dense columns side by side in one (B, D) tensor."""
     widths = [column.values.shape[1] for column in columns.values()]
     values_BD = torch.empty((num_rows, sum(widths)), dtype=torch.float32)
-    out, begin = values_BD.numpy(), 0
-    for column, width in zip(columns.values(), widths, strict=True):
-        out[:, begin : begin + width] = column.values
-        begin += width
+    np.concatenate([column.values for column in columns.values()], axis=1, out=values_BD.numpy())
     return KeyedTensor(list(columns), widths, values_BD)
 
 
 def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedTensor:
     """Sparse columns one after the other in a KeyedJaggedTensor.
 
-    If any column has weights the others weigh 1. The counts per feature are known here, so torchrec need not sum
-    lengths to find them.
+    If any column has weights the others weigh 1. The counts per feature are known here, so torchrec need not
+    sum lengths to find them.
     """
     counts = [len(column.values) for column in columns.values()]
     ends = np.cumsum(counts, dtype=np.int64).tolist()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row ids of a batch (readers.origin), in its order: an interval if they are consecutive, else all."""
+    """The row ids of a batch (readers.origin) in order: an interval if they are consecutive, else all."""
 
     first: int
     num_rows: int

@@ -1,5 +1,7 @@
 """Arrow record batches beside tensors: carried as they are, without a copy for each column."""
 
+from typing import Any
+
 import pyarrow as pa
 import torch
 
@@ -7,8 +9,8 @@ import torch
 class RecordBatchTensor:
     """A record batch, or None, held in one torch storage as an Arrow IPC stream (schema and all).
 
-    torch moves the storage between processes through shared memory; `get` reads the columns in place. None stays
-    None, and a record batch of zero rows stays one.
+    torch moves the storage between processes through shared memory; `get` reads the columns in place. None
+    stays None, and a record batch of zero rows stays one.
     """
 
     def __init__(self, record_batch: pa.RecordBatch | None = None) -> None:
@@ -18,7 +20,7 @@ class RecordBatchTensor:
         """The record batch. Its columns are views of the storage, and keep it alive."""
         if self.data is None:
             return None
-        with pa.ipc.open_stream(pa.py_buffer(self.data.numpy())) as stream:
+        with pa.ipc.open_stream(_buffer(self.data)) as stream:
             return stream.read_next_batch()
 
     @property
@@ -32,8 +34,14 @@ def _written(record_batch: pa.RecordBatch) -> torch.Tensor:
     counter = pa.MockOutputStream()
     _write(record_batch, counter)
     data = torch.empty(counter.size(), dtype=torch.uint8)
-    _write(record_batch, pa.FixedSizeBufferWriter(pa.py_buffer(data.numpy())))
+    _write(record_batch, pa.FixedSizeBufferWriter(_buffer(data)))
     return data
+
+
+def _buffer(data: torch.Tensor) -> pa.Buffer:
+    """Arrow's view of the storage. The array in between is what keeps the storage alive."""
+    array: Any = data.numpy()
+    return pa.py_buffer(array)
 
 
 def _write(record_batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
