@@ -37,8 +37,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-CONFLICTING = "fbgemm-gpu"
-"""The CUDA build; it fills the same folder as fbgemm-gpu-cpu."""
+CONFLICTING, REPLACEMENT = "fbgemm-gpu", "fbgemm-gpu-cpu"
+"""The CUDA build, which torchrec asks for, and the CPU build; both fill the same folder."""
 
 NO_CPU_TORCH = (
     "pip could not install the CPU build {torch} (its messages are above). Set PIP_EXTRA_INDEX_URL to the "
@@ -137,7 +137,7 @@ def bring_in(part: Part, python_version: str, site_folder: Path) -> None:
     pins = read_lock(part.lock)
     is_stamped = part.is_stamped(python_version)
     site = SitePackages(site_folder)
-    damages = site.damages(pins, compare_contents=not is_stamped)
+    damages = [*site.damages(pins, compare_contents=not is_stamped), *conflicts(pins, site)]
     has_project = part is not RUNTIME or project_is_installed(site)
     if is_stamped and has_project and not damages:
         return
@@ -154,6 +154,13 @@ def bring_in(part: Part, python_version: str, site_folder: Path) -> None:
     print(f"setup: {part.lock.name} is installed in {VENV.name}", flush=True)
 
 
+def conflicts(pins: Sequence[Pin], site: SitePackages) -> list[Damage]:
+    """fbgemm-gpu-cpu, when the CUDA build is there too: removing that one takes files of both."""
+    if not site.records_of(CONFLICTING):
+        return []
+    return [Damage(pin, f"shares its folder with {CONFLICTING}") for pin in pins if pin.name == REPLACEMENT]
+
+
 def repair(damages: Sequence[Damage], site: SitePackages) -> None:
     """Install the damaged packages again, pip itself first and torch before what is built on it."""
     more = f" and {len(damages) - 3} more" if len(damages) > 3 else ""
@@ -167,7 +174,7 @@ def repair(damages: Sequence[Damage], site: SitePackages) -> None:
     if site.records_of(CONFLICTING):
         run_pip(["uninstall", "--yes", CONFLICTING], f"could not remove {CONFLICTING}")
     rest = []
-    for pin in (damage.pin for damage in damages):
+    for pin in dict.fromkeys(damage.pin for damage in damages):
         if pin.name == "pip":
             install([pin], "could not bring pip up to date (its messages are above)")
         elif pin.name == "torch":
