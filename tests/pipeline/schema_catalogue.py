@@ -36,9 +36,8 @@ def read_catalogue(path: Path = CATALOGUE) -> Catalogue:
 def _fields(text: str):
     group = None
     for piece in filter(None, re.split(r"; (?=\w)|^; ", text)):
-        if start := re.match(r"one of \*(\w+)\*: (.*)", piece):
-            group, piece = start.groups()
-        name, mark, brackets, type_name, default = re.fullmatch(
-            r"(\w+)(!?): (\[?)(\w+)\]?(?:=(.*))?", piece
+        group_name, name, mark, brackets, type_name, default = re.fullmatch(
+            r"(?:one of \*(\w+)\*: )?(\w+)(!?): (\[?)(\w+)\]?(?:=(.*))?", piece
         ).groups()
+        group = group_name or group
         yield CatalogueField(name, type_name, bool(brackets), bool(mark), default, group)

@@ -1,6 +1,7 @@
 """What commands need from a run file."""
 
 import pytest
+from tests.pipeline.test_run_config import deepfm, run_data
 
 from penstock.config.errors import ConfigError
 from penstock.pipeline.requirements import (
@@ -10,7 +11,6 @@ from penstock.pipeline.requirements import (
     result_names,
 )
 from penstock.pipeline.run_config import RunConfig
-from tests.pipeline.test_run_config import deepfm, run_data
 
 
 def paths_of(error):

@@ -91,16 +91,16 @@ def test_data_config_holds_the_parts_of_five_owners():
 def test_a_feature_name_is_used_once():
     data = run_data(feature_configs=[id_feature("user_id"), raw_feature("age"), raw_feature("user_id")])
 
-    assert problems(data) == {
-        "feature_configs.2.raw_feature.feature_name": "'user_id' is there already, in feature_configs[0].id_feature"
-    }
+    message = "'user_id' is there already, in feature_configs[0].id_feature"
+    assert problems(data) == {"feature_configs.2.raw_feature.feature_name": message}
 
 
 def test_a_group_that_names_an_unknown_feature_gets_the_nearest_name():
     groups = [{"group_name": "deep", "feature_names": ["user_id", "agee"]}]
 
+    message = "there is no feature named 'agee'; did you mean 'age'?"
     assert problems(run_data(model_config=deepfm(feature_groups=groups))) == {
-        "model_config.feature_groups.0.feature_names.1": "there is no feature named 'agee'; did you mean 'age'?"
+        "model_config.feature_groups.0.feature_names.1": message
     }
 
 

@@ -151,4 +151,4 @@ def _chosen_name(section: Section, group: str) -> str | None:
 
 
 def _below(place: Path, findings: Iterator[Finding]) -> Iterator[Finding]:
-    return (Finding((*place, *finding.path), finding.message) for finding in findings)
+    return (Finding((*place, *finding.place), finding.message) for finding in findings)

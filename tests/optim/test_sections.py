@@ -1,0 +1,40 @@
+"""Options of optimizers and schedules."""
+
+import pytest
+from pydantic import ValidationError
+
+from penstock.optim.sections import DenseOptimizer, ExponentialDecayLR, ManualStepLR, SparseOptimizer
+
+
+def test_an_optimizer_and_its_schedule_are_chosen_apart():
+    section = SparseOptimizer.model_validate(
+        {"adagrad_optimizer": {}, "exponential_decay_learning_rate": {"decay_size": 100}}
+    )
+
+    assert section.chosen("optimizer")[1].lr == 0.002
+    assert section.chosen("learning_rate")[0] == "exponential_decay_learning_rate"
+
+
+def test_one_optimizer_is_required_and_a_schedule_is_not():
+    assert DenseOptimizer.model_validate({"adam_optimizer": {}}).chosen("learning_rate") is None
+    with pytest.raises(ValidationError, match="is required"):
+        DenseOptimizer.model_validate({"constant_learning_rate": {}})
+
+
+@pytest.mark.parametrize("options", [{}, {"decay_size": 0}, {"decay_size": 10, "decay_factor": 1.5}])
+def test_a_decay_has_a_size_and_a_factor_up_to_one(options):
+    with pytest.raises(ValidationError):
+        ExponentialDecayLR.model_validate(options)
+
+
+def test_a_written_schedule_has_one_rate_for_each_size():
+    with pytest.raises(ValidationError, match="has 2 and learning_rates 1 values; one rate for each size"):
+        ManualStepLR.model_validate({"schedule_sizes": [10, 20], "learning_rates": [0.1]})
+    with pytest.raises(ValidationError, match=r"must rise; they are \[20, 10\]"):
+        ManualStepLR.model_validate({"schedule_sizes": [20, 10], "learning_rates": [0.1, 0.01]})
+
+
+def test_a_pattern_of_parameter_names_must_be_one():
+    part = {"regex_pattern": "deep.(", "adam_optimizer": {}}
+    with pytest.raises(ValidationError, match="which is no regular expression"):
+        DenseOptimizer.model_validate({"adam_optimizer": {}, "part_optimizers": [part]})
