@@ -7,8 +7,8 @@
 | vocab_list       | 2 + place in the list; 0 default, 1 unknown    | len(vocab_list) + 2 |
 | vocab_dict       | the row given, from 2; 0 default, 1 unknown    | largest row + 1     |
 
-With default_bucketize_value the vocabulary has all rows from 0 on, unknown values have that row, and no row is
-kept for the default value: it is looked up like any other.
+With default_bucketize_value the vocabulary has all rows from 0 on, unknown values have that row, and no row
+is kept for the default value: it is looked up like any other.
 """
 
 from dataclasses import dataclass

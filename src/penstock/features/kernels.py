@@ -10,26 +10,17 @@ column is really parsed. Everything compiled is in this one file, since numba's 
 file only.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from penstock.features.decimal_powers import powers_of_five, powers_of_ten
 
+_compiled = njit(cache=True, nogil=True)
 
-def _compiled(function: Function) -> Function:
-    return cast(Function, njit(cache=True, nogil=True)(function))
-
-
-# How a token becomes an id.
-PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2
-
-# Why a token cannot be used.
-NOT_AN_INTEGER, NOT_A_NUMBER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2, 3
-
-# --- xxh64, seed 0 ----------------------------------------------------------------------------------------
+PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2  # how a token becomes an id
+NOT_AN_INTEGER, NOT_A_NUMBER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2, 3  # why a token cannot be used
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -81,9 +72,8 @@ def xxh64(data: Any, begin: Any, end: Any) -> Any:
         state = _PRIME_5
     state += np.uint64(end - begin)
     while position + 8 <= end:
-        state = (
-            _rotate(state ^ _mix(np.uint64(0), _little_endian(data, position, 8)), 27) * _PRIME_1 + _PRIME_4
-        )
+        state ^= _mix(np.uint64(0), _little_endian(data, position, 8))
+        state = _rotate(state, 27) * _PRIME_1 + _PRIME_4
         position += 8
     if position + 4 <= end:
         state = _rotate(state ^ (_little_endian(data, position, 4) * _PRIME_1), 23) * _PRIME_2 + _PRIME_3
@@ -114,9 +104,6 @@ def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
             begin -= 1
             digits[begin] = np.uint8(45)
         ids[i] = np.int64(xxh64(digits, begin, 20) % np.uint64(num_buckets))
-
-
-# --- numbers in text --------------------------------------------------------------------------------------
 
 
 @_compiled
@@ -153,25 +140,8 @@ def _integer(data: Any, begin: Any, end: Any) -> Any:
     return np.int64(~value + np.uint64(1) if negative else value), True
 
 
-def _powers_of_five() -> Any:
-    """The leading 128 bits of 5**q for q in -342..308, as two words each.
-
-    Truncated, but rounded up from 5**-27 to 5**-1: there a tie must show as a product just above the half.
-    """
-    words = np.empty((651, 2), np.uint64)
-    for q in range(-342, 309):
-        power = 5 ** abs(q)
-        if q >= 0:
-            shift = power.bit_length() - 128
-            leading = power >> shift if shift > 0 else power << -shift
-        else:
-            leading = (1 << (power.bit_length() + 127)) // power + (1 if q >= -27 else 0)
-        words[q + 342] = leading >> 64, leading & 0xFFFFFFFFFFFFFFFF
-    return words
-
-
-_POWERS_OF_FIVE = _powers_of_five()
-_POWERS_OF_TEN = np.array([float(f"1e{q}") for q in range(23)])
+_POWERS_OF_FIVE = powers_of_five()
+_POWERS_OF_TEN = powers_of_ten()
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _NEAR_CARRY = np.uint64(0x1FF)
 
@@ -241,15 +211,6 @@ def _rounded(high: Any, low: Any, power: Any, shift: Any, pattern: Any) -> Any:
 
 
 @_compiled
-def _spells(data: Any, begin: Any, end: Any, word: Any) -> Any:
-    """Whether the extent is this lower-case ASCII word in any case."""
-    same = end - begin == len(word)
-    for i in range(len(word) if same else 0):
-        same = same and data[begin + i] | 32 == ord(word[i])
-    return same
-
-
-@_compiled
 def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
     """The number that the extent spells, and whether it spells one."""
     negative, begin = _sign(data, begin, end)
@@ -267,10 +228,7 @@ def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
 
 @_compiled
 def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
-    """The digits before an exponent as digits * 10**power, where they end, and whether there are any.
-
-    Digits beyond the 19th significant one are counted, not read.
-    """
+    """digits * 10**power of the first 19 significant digits, where they all end, and whether there are any."""
     digits, power, num_digits, any_digit, after_point = np.uint64(0), 0, 0, False, False
     position = begin
     while position < end:
@@ -293,10 +251,14 @@ def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
 
 @_compiled
 def _named_number(data: Any, begin: Any, end: Any) -> Any:
-    """nan, inf or infinity, and whether it is one of them."""
-    if _spells(data, begin, end, "nan"):
-        return np.nan, True
-    return np.inf, _spells(data, begin, end, "inf") or _spells(data, begin, end, "infinity")
+    """nan, inf or infinity, in any case, and whether it is one of them."""
+    for word, value in (("nan", np.nan), ("inf", np.inf), ("infinity", np.inf)):
+        matched = 0
+        while matched < min(len(word), end - begin) and data[begin + matched] | 32 == ord(word[matched]):
+            matched += 1
+        if matched == len(word) and matched == end - begin:
+            return value, True
+    return 0.0, False
 
 
 @_compiled
@@ -313,20 +275,6 @@ def _exponent(data: Any, begin: Any, end: Any) -> Any:
     return (-exponent if negative else exponent), begin < end
 
 
-# --- texts -> values and lengths --------------------------------------------------------------------------
-
-
-@_compiled
-def count_tokens(data: Any, offsets: Any, separator: Any) -> Any:
-    """No fewer than the tokens of all texts together: how much room the values need."""
-    count = len(offsets) - 1
-    if len(separator) > 0:
-        first = separator[0]
-        for i in range(offsets[0], offsets[-1]):
-            count += data[i] == first
-    return count
-
-
 @_compiled
 def _find(data: Any, begin: Any, end: Any, separator: Any) -> Any:
     """Where the next separator begins, or `end`. An empty separator is nowhere."""
@@ -340,14 +288,6 @@ def _find(data: Any, begin: Any, end: Any, separator: Any) -> Any:
                 matched += 1
             if matched == size:
                 return position
-    return end
-
-
-@_compiled
-def _find_last_colon(data: Any, begin: Any, end: Any) -> Any:
-    for position in range(end - 1, begin - 1, -1):
-        if data[position] == 58:
-            return position
     return end
 
 
@@ -385,8 +325,10 @@ def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
 @_compiled
 def _split_weight(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
     """Where the key of "key:weight" ends, the weight (1 where there is none), and whether it is finite."""
-    colon = _find_last_colon(data, begin, end)
-    if colon == end:
+    colon = end - 1
+    while colon >= begin and data[colon] != 58:
+        colon -= 1
+    if colon < begin:
         return end, 1.0, True
     weight_begin, weight_end = _trim(data, colon + 1, end)
     weight, known = _number(data, weight_begin, weight_end, pattern)
@@ -406,55 +348,44 @@ def _id(data: Any, begin: Any, end: Any, rule: Any, num_buckets: Any, vocabulary
 
 
 @_compiled
-def encode_ids(
-    data: Any,
-    offsets: Any,
-    separator: Any,
-    rule: Any,
-    num_buckets: Any,
-    vocabulary: Any,
-    weighted: Any,
-    values: Any,
-    lengths: Any,
-    weights: Any,
-    bad: Any,
-) -> Any:
+def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any) -> Any:
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
-    `vocabulary` is (slots, key_data, key_offsets, ids of the keys, id of any other key). Gives the number of
+    `text` is (data, offsets), `vocabulary` (slots, key_data, key_offsets, ids of the keys, id of other keys),
+    `out` (values, lengths, weights, bad); tokens have weights if there is room for them. Gives the number of
     values.
     """
+    data, offsets = text
+    values, lengths, weights, bad = out
+    weighted = len(weights) > 0
     pattern = np.empty(1, np.uint64)
     count = 0
-    for text in range(len(offsets) - 1):
-        begin, text_end, before = offsets[text], offsets[text + 1], count
+    for row in range(len(offsets) - 1):
+        begin, text_end, before = offsets[row], offsets[row + 1], count
         while begin < text_end:
             end = _find(data, begin, text_end, separator)
             key_begin, key_end, known = begin, end, True
             if weighted:
                 key_end, weights[count], known = _split_weight(data, begin, end, pattern)
                 if not known:
-                    return _fail(bad, text, begin, end, NOT_A_WEIGHT)
+                    return _fail(bad, row, begin, end, NOT_A_WEIGHT)
             if rule == PARSE_INTEGER:
                 key_begin, key_end = _trim(data, key_begin, key_end)
             if key_begin < key_end:
                 values[count], known = _id(data, key_begin, key_end, rule, num_buckets, vocabulary)
                 if not known:
-                    return _fail(bad, text, begin, end, NOT_AN_INTEGER)
+                    return _fail(bad, row, begin, end, NOT_AN_INTEGER)
                 count += 1
             elif weighted and key_end < end:
-                return _fail(bad, text, begin, end, NO_KEY)
+                return _fail(bad, row, begin, end, NO_KEY)
             begin = end + max(len(separator), 1)
-        lengths[text] = count - before
+        lengths[row] = count - before
     return count
 
 
 @_compiled
 def parse_numbers(data: Any, offsets: Any, separator: Any, values: Any, lengths: Any, bad: Any) -> Any:
-    """Splits texts into numbers. An empty text has none; an empty token in a text that has others is bad.
-
-    Gives the number of values.
-    """
+    """Splits texts into numbers, and gives their number. An empty token among others is bad."""
     pattern = np.empty(1, np.uint64)
     count = 0
     for text in range(len(offsets) - 1):

@@ -110,7 +110,7 @@ def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
 def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:
     """Tokens that are numbers: all values, and how many each text has."""
     separator_bytes = np.frombuffer(separator, np.uint8)
-    values = np.empty(_kernels().count_tokens(text.data, text.offsets, separator_bytes), np.float64)
+    values = np.empty(_room(text, separator), np.float64)
     lengths = np.empty(len(text), np.int32)
     bad = np.zeros(4, np.int64)
     count = _kernels().parse_numbers(text.data, text.offsets, separator_bytes, values, lengths, bad)
@@ -128,26 +128,27 @@ def _ids(
 ) -> TextIds:
     kernels = _kernels()
     separator_bytes = np.frombuffer(separator, np.uint8)
-    room = kernels.count_tokens(text.data, text.offsets, separator_bytes)
+    room = _room(text, separator)
     values = np.empty(room, np.int64)
     lengths = np.empty(len(text), np.int32)
     weights = np.empty(room if weighted else 0, np.float32)
     bad = np.zeros(4, np.int64)
     count = kernels.encode_ids(
-        text.data,
-        text.offsets,
+        (text.data, text.offsets),
         separator_bytes,
         rule,
         num_buckets,
         vocabulary or _NO_VOCABULARY,
-        weighted,
-        values,
-        lengths,
-        weights,
-        bad,
+        (values, lengths, weights, bad),
     )
     _raise_if_bad(count, bad, text)
     return TextIds(values[:count], lengths, weights[:count] if weighted else None)
+
+
+def _room(text: Text, separator: bytes) -> int:
+    """No fewer than the tokens of all texts together."""
+    used = text.data[text.offsets[0] : text.offsets[-1]]
+    return len(text) + (int(np.count_nonzero(used == separator[0])) if separator else 0)
 
 
 def _raise_if_bad(count: int, bad: Int64Array, text: Text) -> None:
