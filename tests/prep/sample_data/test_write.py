@@ -84,7 +84,10 @@ def test_a_directory_with_content_is_left_alone(tmp_path):
 
     with pytest.raises(ConfigError) as error:
         write_sample_data("clicks", 100, tmp_path)
-    assert str(error.value) == f"{tmp_path}: is not empty; choose another directory or remove it first"
+    assert (
+        str(error.value)
+        == f"{tmp_path}: is not empty; choose another directory, or replace sample data with --overwrite"
+    )
     with pytest.raises(ConfigError, match="is not sample data and is not overwritten"):
         write_sample_data("clicks", 100, tmp_path, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

@@ -35,6 +35,8 @@ def _check_free(out: Path, overwrite: bool) -> None:
     if not any(out.iterdir()):
         return
     if not overwrite:
-        raise ConfigError(f"{out}: is not empty; choose another directory or remove it first")
+        raise ConfigError(
+            f"{out}: is not empty; choose another directory, or replace sample data with --overwrite"
+        )
     if not (out / SUMMARY_NAME).exists():
         raise ConfigError(f"{out}: has no {SUMMARY_NAME}, so it is not sample data and is not overwritten")
