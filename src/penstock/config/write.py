@@ -27,6 +27,10 @@ def dump_text(section: Section, *, full: bool = False) -> str:
     return write_text(section_data(section, full=full), type(section))
 
 
+_ODD_LINE_BREAKS = {"\r", "\x85", "\u2028", "\u2029"}
+"""Characters that YAML folds into a space unless they are escaped, which only double quotes do."""
+
+
 class _Dumper(yaml.SafeDumper):
     """Quotes every text that our reader would take for something else, and repeats what is shared."""
 
@@ -40,7 +44,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if isinstance(resolve_plain(text), str) else '"'
+    is_safe = isinstance(resolve_plain(text), str) and not _ODD_LINE_BREAKS & set(text)
+    style = None if is_safe else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

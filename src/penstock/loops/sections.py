@@ -172,15 +172,15 @@ class TrainConfig(Section):
     on_nonfinite: Annotated[OnNonfinite, Later("on_nonfinite: skip")] = OnNonfinite.error
     """A loss that is not finite: an error with the rows written aside, or skipped and counted."""
 
-    use_tensorboard: Annotated[bool, Later("TensorBoard files", harmless=True)] = True
+    use_tensorboard: Annotated[bool, Later("TensorBoard output", harmless=True)] = True
     """Write TensorBoard files."""
 
     tensorboard_summaries: Annotated[
-        list[str], AfterValidator(_known_summaries), Later("TensorBoard files", harmless=True)
+        list[str], AfterValidator(_known_summaries), Later("TensorBoard output", harmless=True)
     ] = ["loss", "learning_rate"]
     """What they hold: loss, learning_rate, parameter, global_gradient_norm, gradient_norm, gradient."""
 
-    histogram_steps: Annotated[PositiveInt | None, Later("TensorBoard files", harmless=True)] = None
+    histogram_steps: Annotated[PositiveInt | None, Later("TensorBoard output", harmless=True)] = None
     """Write histograms every so many steps; absent: never."""
 
     is_profiling: Annotated[bool, Later("profiling", harmless=True)] = False

@@ -26,7 +26,7 @@ def run_findings(run: "RunConfig") -> Iterator[Finding]:
     yield from _names_once(features)
     yield from _shared_tables(features)
     if run.model is not None:
-        names = [name for _, name, _ in features]
+        names = list(dict.fromkeys(name for _, name, _ in features))
         yield from _below(("model_config",), _model_findings(run.model, names))
         yield from _below(("model_config",), _tower_findings(run.model, run.data_config))
 

@@ -40,7 +40,7 @@ class EmbeddingOptions(Section):
     trainable: bool = True
     """Whether the table moves."""
 
-    data_type: Annotated[str, words("FP32", "FP16"), Later("tables in FP16")] = "FP32"
+    data_type: Annotated[str, words("FP32", "FP16"), Later("data_type FP16")] = "FP32"
     """Type of the table's numbers: FP32 or FP16."""
 
     embedding_constraints: Annotated[
@@ -57,13 +57,13 @@ class EmbeddingOptions(Section):
     stub_type: Annotated[bool, Later("stub_type")] = False
     """The feature only feeds other features."""
 
-    sequence_length: Annotated[PositiveInt | None, Later("sequence features")] = None
+    sequence_length: Annotated[PositiveInt | None, Later("a sequence feature")] = None
     """Longest sequence; longer ones are cut."""
 
-    sequence_delim: Annotated[str, Later("sequence features")] = ";"
+    sequence_delim: Annotated[str, Later("a sequence feature")] = ";"
     """Between the steps of a sequence."""
 
-    sequence_fields: Annotated[list[str], Later("sequence features")] = []
+    sequence_fields: Annotated[list[str], Later("a sequence feature")] = []
     """Inputs that are sequences; absent: all of them."""
 
 

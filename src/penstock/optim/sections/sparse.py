@@ -51,7 +51,9 @@ class FusedSGDOptimizer(FusedOptions):
 class FusedAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each value."""
 
-    initial_accumulator_value: NonNegativeNumber = 0.0
+    initial_accumulator_value: Annotated[
+        NonNegativeNumber, Later("initial_accumulator_value of the sparse adagrad_optimizer")
+    ] = 0.0
     """Where the accumulators start."""
 
 

@@ -18,7 +18,7 @@ from penstock.config.values import PositiveNumber, Probability, words
 class AUC(Section):
     """Area under the ROC curve."""
 
-    thresholds: Annotated[int | None, Field(ge=2), Later("auc.thresholds")] = None
+    thresholds: Annotated[int | None, Field(ge=2)] = None
     """Evenly spaced thresholds to count at; absent: a histogram of 100,000 bins."""
 
     exact: Annotated[bool, Later("auc.exact")] = False
