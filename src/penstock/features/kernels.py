@@ -92,9 +92,7 @@ def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
     digits = np.empty(20, np.uint8)
     for i in range(len(values)):
         negative = values[i] < 0
-        rest = np.uint64(values[i])
-        if negative:
-            rest = ~rest + np.uint64(1)
+        rest = ~np.uint64(values[i]) + np.uint64(1) if negative else np.uint64(values[i])
         begin = 20
         while begin == 20 or rest != np.uint64(0):
             begin -= 1
@@ -168,10 +166,8 @@ def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
     """
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22:
         return digits / _POWERS_OF_TEN[-power] if power < 0 else digits * _POWERS_OF_TEN[power]
-    if digits == np.uint64(0) or power < -342:
-        return 0.0
-    if power > 308:
-        return np.inf
+    if digits == np.uint64(0) or power < -342 or power > 308:
+        return np.inf if digits != np.uint64(0) and power > 308 else 0.0
     shift = 0
     while digits >> np.uint64(63) == np.uint64(0):
         digits <<= np.uint64(1)
@@ -228,7 +224,7 @@ def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
 
 @_compiled
 def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
-    """digits * 10**power of the first 19 significant digits, where they all end, and whether there are any."""
+    """The first 19 significant digits as digits * 10**power, where all end, and whether there are any."""
     digits, power, num_digits, any_digit, after_point = np.uint64(0), 0, 0, False, False
     position = begin
     while position < end:

@@ -1,0 +1,167 @@
+"""The kernels against plain Python definitions of the same thing."""
+
+import struct
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from penstock.features.text import (
+    BadToken,
+    TextVocabulary,
+    hash_integers,
+    hash_tokens,
+    look_up_tokens,
+    parse_integers,
+    parse_numbers,
+    text_of,
+)
+
+int64s = st.integers(-(2**63), 2**63 - 1)
+separators = st.sampled_from(["|", "\x1d", "\x03", "||", "、", ", "])
+
+
+def xxh64(text):
+    return xxhash.xxh64_intdigest(text.encode(), seed=0)
+
+
+def tokens_of(text, separator):
+    return [token for token in text.split(separator) if token]
+
+
+@given(st.lists(st.text()), st.integers(1, 2**40))
+def test_hash_is_xxh64_of_the_text(texts, num_buckets):
+    found = hash_tokens(text_of(texts), b"", weighted=False, num_buckets=num_buckets)
+
+    assert found.values.tolist() == [xxh64(t) % num_buckets for t in texts if t]
+    assert found.lengths.tolist() == [1 if t else 0 for t in texts]
+
+
+@pytest.mark.parametrize("size", [*range(1, 70), 1000])
+def test_hash_is_xxh64_for_texts_of_every_length(size):
+    text = "".join(chr(33 + i % 90) for i in range(size))
+
+    found = hash_tokens(text_of([text]), b"", weighted=False, num_buckets=2**62)
+
+    assert found.values.tolist() == [xxh64(text) % 2**62]
+
+
+@given(st.lists(int64s), st.integers(1, 2**40))
+@example([0, -1, -(2**63), 2**63 - 1], 1000)
+def test_integers_hash_as_their_decimal_text(values, num_buckets):
+    found = hash_integers(np.array(values, np.int64), num_buckets)
+
+    assert found.tolist() == [xxh64(str(value)) % num_buckets for value in values]
+
+
+@given(st.lists(st.lists(int64s)), separators)
+def test_integers_are_split_and_parsed(rows, separator):
+    texts = [separator.join(str(value) for value in row) for row in rows]
+
+    found = parse_integers(text_of(texts), separator.encode(), weighted=False)
+
+    assert found.values.tolist() == [value for row in rows for value in row]
+    assert found.lengths.tolist() == [len(row) for row in rows]
+
+
+@given(st.lists(st.text(alphabet="ab|、é")), separators)
+def test_tokens_are_split_as_python_splits_and_empty_ones_are_left_out(texts, separator):
+    expected = [tokens_of(text, separator) for text in texts]
+
+    found = hash_tokens(text_of(texts), separator.encode(), weighted=False, num_buckets=2**62)
+
+    assert found.lengths.tolist() == [len(tokens) for tokens in expected]
+    flat = [token for tokens in expected for token in tokens]
+    assert found.values.tolist() == [xxh64(token) % 2**62 for token in flat]
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=False))))
+@example([[5e-324, 2.2250738585072011e-308, 1.7976931348623157e308, -0.0, 9007199254740993.0]])
+def test_numbers_are_parsed_to_the_nearest_double(rows):
+    texts = ["|".join(repr(value) for value in row) for row in rows]
+
+    values, lengths = parse_numbers(text_of(texts), b"|")
+
+    assert values.tobytes() == np.array([value for row in rows for value in row], np.float64).tobytes()
+    assert lengths.tolist() == [len(row) for row in rows]
+
+
+@given(st.integers(0, 10**19 - 1), st.integers(-400, 400))
+@example(145844745729808550, -1)
+@example(9007199254740993, 0)
+@example(24703282292062327, -340)
+@example(24703282292062328, -340)
+def test_any_digits_and_exponent_give_what_python_gives(digits, power):
+    text = f"{digits}e{power}"
+
+    values, _ = parse_numbers(text_of([text]), b"")
+
+    assert struct.pack("d", values[0]) == struct.pack("d", float(text))
+
+
+@pytest.mark.parametrize("text", ["1", "-1", "+1", ".5", "5.", "00012.50", " 1e5\t", "1E-5", "-Infinity", "inf"])
+def test_numbers_may_be_spelled_as_in_python(text):
+    values, _ = parse_numbers(text_of([text]), b"")
+
+    assert values.tolist() == [float(text)]
+
+
+@pytest.mark.parametrize("text", [".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", "0x10", "abc", "infin", "1 2"])
+def test_what_is_not_a_number_is_told_with_its_place(text):
+    with pytest.raises(BadToken) as caught:
+        parse_numbers(text_of(["1|2", f"3|{text}"]), b"|")
+
+    assert (caught.value.text_index, caught.value.token, caught.value.problem) == (1, text, "is not a number")
+
+
+@pytest.mark.parametrize("text", ["abc", "1.5", "-", "9223372036854775808", "-9223372036854775809", "1 2"])
+def test_what_is_not_an_integer_is_told_with_its_place(text):
+    with pytest.raises(BadToken) as caught:
+        parse_integers(text_of(["", "7", text]), b"|", weighted=False)
+
+    assert (caught.value.text_index, caught.value.token) == (2, text)
+    assert caught.value.problem == "is not a 64-bit integer"
+
+
+@given(st.lists(st.lists(st.tuples(int64s, st.floats(width=32, allow_nan=False, allow_infinity=False)))))
+def test_weighted_tokens(rows):
+    texts = ["|".join(f"{key}:{weight!r}" for key, weight in row) for row in rows]
+
+    found = parse_integers(text_of(texts), b"|", weighted=True)
+
+    assert found.values.tolist() == [key for row in rows for key, _ in row]
+    expected = np.array([weight for row in rows for _, weight in row], np.float32)
+    assert found.lengths.tolist() == [len(row) for row in rows]
+    if len(expected):
+        assert found.weights.tolist() == expected.tolist()
+
+
+def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
+    found = hash_tokens(text_of(["a:b:0.5|c"]), b"|", weighted=True, num_buckets=2**62)
+
+    assert found.values.tolist() == [xxh64(t) % 2**62 for t in ("a:b", "c")]
+    assert found.weights.tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        ("3:", "has a weight that is not a finite number"),
+        ("3:nan", "has a weight that is not a finite number"),
+        (":0.5", "has no key"),
+    ],
+)
+def test_a_weight_or_key_that_is_missing_is_told(token, problem):
+    with pytest.raises(BadToken) as caught:
+        parse_integers(text_of([token]), b"|", weighted=True)
+
+    assert (caught.value.token, caught.value.problem) == (token, problem)
+
+
+@given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
+def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
+    found = look_up_tokens(text_of(texts), b"", weighted=False, vocabulary=TextVocabulary(vocabulary, 100))
+
+    assert found.values.tolist() == [vocabulary.get(text, 100) for text in texts if text]
