@@ -59,7 +59,7 @@ def test_nan_predictions_are_left_out_and_logits_refused():
     metric.update(np.array([0.5, np.nan]), np.array([1, 1]))
 
     assert (metric.compute(), metric.num_left_out) == (pytest.approx(math.log(2)), 1)
-    with pytest.raises(DataError, match="log_loss: predictions run from 7 to 7, .*these look like logits"):
+    with pytest.raises(DataError, match=r"log_loss: predictions run from 7 to 7, .*these look like logits"):
         metric.update([7.0], [1])
 
 

@@ -2,19 +2,11 @@
 
 import pytest
 import torch
-import torch.distributed
 from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
-from torchrec.distributed import DistributedModelParallel
-from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
-from torchrec.distributed.planner import EmbeddingShardingPlanner, ParameterConstraints, Topology
 
-
-@pytest.fixture(scope="package", autouse=True)
-def one_process():
-    """A process group of one, without a port."""
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    yield
-    torch.distributed.destroy_process_group()
+from penstock.distributed.groups import process_group
+from penstock.distributed.sharding import shard
+from penstock.runtime.world import World
 
 
 class OneTable:
@@ -26,19 +18,12 @@ class OneTable:
         )
         self.module = EmbeddingBagCollection([table], device=torch.device("meta"))
 
-    def shard(self):
+    def freeze(self):
+        self.module.requires_grad_(False)
+
+    def shard(self, optimizer):
         """Hands the table to torchrec; after that it can be looked up and trained."""
-        sharders = [EmbeddingBagCollectionSharder()]
-        constraints = {"table": ParameterConstraints(sharding_types=["table_wise"])}
-        planner = EmbeddingShardingPlanner(
-            Topology(world_size=1, compute_device="cpu"), constraints=constraints
-        )
-        self.module = DistributedModelParallel(
-            self.module,
-            device=torch.device("cpu"),
-            plan=planner.plan(self.module, sharders),
-            sharders=sharders,
-        )
+        self.module = shard(self.module, optimizer, World())
 
     def step(self, gradient):
         """Looks row 0 up and gives it this gradient."""
@@ -53,4 +38,5 @@ class OneTable:
 
 @pytest.fixture
 def one_table():
-    return OneTable()
+    with process_group(World()):
+        yield OneTable()

@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.sections import SparseOptimizer
-from penstock.optim.sparse import attach_sparse_optimizer, sparse_optimizer, table_parameters
+from penstock.optim.sparse import sparse_optimizer
 
 
 def section(**optimizer):
@@ -16,9 +16,7 @@ def section(**optimizer):
 
 def trained(table, steps, *, schedule=None, **optimizer):
     """The first two numbers of a row of ones after steps with a gradient of 1, 3, 0, 0."""
-    parameters = [parameter for _, parameter in table_parameters(table.module)]
-    attach_sparse_optimizer(parameters, sparse_optimizer(section(**optimizer)))
-    table.shard()
+    table.shard(sparse_optimizer(section(**optimizer)))
     for step in range(steps):
         if schedule is not None:
             set_learning_rate(table.module.fused_optimizer, schedule[step])
@@ -65,8 +63,7 @@ def test_a_rate_of_zero_in_a_schedule_is_not_the_end(one_table):
 
 
 def test_a_frozen_table_does_not_move_whatever_the_schedule_says(one_table):
-    for _, table in table_parameters(one_table.module):
-        table.requires_grad_(False)
+    one_table.freeze()
 
     assert trained(one_table, 2, schedule=[0.1, 0.2], adagrad_optimizer={"lr": 1.0}) == [1.0, 1.0]
 

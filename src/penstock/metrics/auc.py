@@ -20,9 +20,10 @@ NUM_BINS = 100_000
 class AUC:
     """The chance that a positive row is predicted above a negative one, ties counting half.
 
-    Rows are counted between `thresholds` evenly spaced values from 0 to 1, a row belonging to the highest threshold
-    that its prediction reaches (prediction >= threshold). The area is that of the trapezoids between the points of
-    these thresholds, from (0, 0) to (1, 1), so that rows between the same two thresholds count as ties.
+    Rows are counted between `thresholds` evenly spaced values from 0 to 1, a row belonging to the highest
+    threshold that its prediction reaches (prediction >= threshold). The area is that of the trapezoids
+    between the points of these thresholds, from (0, 0) to (1, 1), so that rows between the same two
+    thresholds count as ties.
     """
 
     def __init__(self, thresholds: int | None = None) -> None:
@@ -92,7 +93,7 @@ class AUC:
         return int(self._num_left_out)
 
     def _bins(self, probabilities: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-        """The highest threshold each prediction reaches: a guess by multiplication, off by one at most, then put right.
+        """The highest threshold that each prediction reaches: a guess by multiplication, put right by one.
 
         Compared in the precision of the predictions, so that a float32 0.7 reaches the threshold 0.7.
         """

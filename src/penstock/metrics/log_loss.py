@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class LogLoss:
     """Mean of -log(probability given to what happened).
 
-    Probabilities are first moved away from 0 and 1 by the precision of their type (1.2e-7 for float32), so that one
-    wrong row of full confidence costs 16, not infinity.
+    Probabilities are first moved away from 0 and 1 by the precision of their type (1.2e-7 for float32), so
+    that one wrong row of full confidence costs 16, not infinity.
     """
 
     def __init__(self) -> None:

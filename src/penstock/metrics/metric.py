@@ -56,7 +56,7 @@ class Metric(Protocol):
 def restored(
     state: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]], owner: str
 ) -> MetricState:
-    """Copies of the arrays of a saved state, after checking that they have the names and shapes of this metric."""
+    """Copies of the arrays of a saved state, if they have the names and shapes of this metric."""
     if state.keys() != expected.keys():
         raise CheckpointError(f"{owner}: the saved state has {sorted(state)}, not {sorted(expected)}")
     arrays = {}

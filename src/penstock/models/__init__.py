@@ -1,0 +1,51 @@
+"""Batch -> predictions and losses; one file for each architecture.
+
+A model joins its feature groups from embedding tables (`embeddings`, planned by `table_plan`), runs its
+layers (`layers/`) and hands the logits to its tasks (`task`), which name predictions and work out losses.
+`build_model` goes from the run file to a module; importing this package does not import torch.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.config.errors import ConfigError
+from penstock.config.registry import Registry
+
+if TYPE_CHECKING:
+    import torch
+
+    from penstock.features import Feature
+    from penstock.models.model import Model
+    from penstock.models.sections import ModelConfig
+
+MODELS: Registry[Any] = Registry(
+    "model",
+    {
+        "deepfm": "penstock.models.deepfm:DeepFM",
+        "wide_and_deep": "penstock.models.wide_and_deep:WideAndDeep",
+    },
+)
+"""The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
+
+
+def build_model(
+    model: "ModelConfig",
+    features: "Sequence[Feature]",
+    label_fields: Sequence[str],
+    sample_weight_fields: Sequence[str] = (),
+    *,
+    table_device: "torch.device | str | None" = None,
+) -> "Model":
+    """The model of a run file. With table_device="meta" its tables are not allocated before it is sharded."""
+    from penstock.models.model import ModelInputs
+
+    chosen = model.chosen("model")
+    available = ", ".join(MODELS)
+    if chosen is None:
+        raise ConfigError.at("model_config", f"choose a model; available: {available}")
+    name, section = chosen
+    if name not in MODELS:
+        raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {available}")
+    inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
+    built: Model = MODELS.get(name)(model, section, inputs)
+    return built

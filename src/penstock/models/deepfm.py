@@ -1,0 +1,75 @@
+"""DeepFM: a wide part, a factorisation machine and an MLP over the same embeddings.
+
+Guo et al., "DeepFM: A Factorization-Machine based Neural Network for CTR Prediction", 2017.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.layers.fm import FactorizationMachine
+from penstock.models.layers.mlp import MLP
+from penstock.models.layers.wide import Wide
+from penstock.models.model import Model, ModelInputs, Tensors, require_groups, single_task
+from penstock.models.table_plan import TablePlan, WideTables, plan_tables
+from penstock.tensors.batch import Batch
+
+if TYPE_CHECKING:
+    from penstock.models.sections import DeepFM as DeepFMSection
+    from penstock.models.sections import ModelConfig
+
+
+class DeepFM(Model):
+    """logit = wide + fm + deep, or, with `final`, an MLP over the three side by side.
+
+    The groups: `deep` for the MLP, `wide` for the linear part, and `fm` for the factorisation machine;
+    without a group `fm` it works on the id features of `deep`. A part without features is left out.
+    """
+
+    def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
+        super().__init__([single_task(model, inputs)])
+        require_groups(model, section)
+        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn)
+        plan = with_fm_group(plan_tables(model.feature_groups, inputs.features, wide_tables))
+        self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
+        self.wide = Wide(plan.groups["wide"]) if "wide" in plan.groups else None
+        self.fm = FactorizationMachine()
+        self.num_fm_vectors = len(plan.groups["fm"])
+        self.deep = MLP(self.embedding_group.width("deep"), section.deep, "model_config.deepfm.deep")
+        joined_dim = int(self.wide is not None) + plan.groups["fm"][0].width + self.deep.output_dim
+        self.final = MLP(joined_dim, section.final, "model_config.deepfm.final") if section.final else None
+        self.output = nn.Linear(self.final.output_dim if self.final is not None else self.deep.output_dim, 1)
+
+    def predict(self, batch: Batch) -> Tensors:
+        """Logits and probabilities."""
+        groups = self.embedding_group(batch)
+        deep = self.deep(groups["deep"])
+        fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))
+        wide = [self.wide(groups["wide"])] if self.wide is not None else []
+        if self.final is not None:
+            logits = self.output(self.final(torch.cat([*wide, fm, deep], dim=1)))
+        else:
+            logits = sum(wide, start=self.output(deep) + fm.sum(dim=1, keepdim=True))
+        return self.tasks[0].predictions(logits.squeeze(1))
+
+
+def with_fm_group(plan: TablePlan) -> TablePlan:
+    """The plan with a group `fm` of vectors of one width: the run file's, or the id features of `deep`."""
+    slots = plan.groups.get("fm") or tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
+    path = "model_config.feature_groups"
+    if not slots:
+        raise ConfigError.at(path, "deepfm needs features with an embedding in the group 'fm' or 'deep'")
+    dense = [slot.feature for slot in slots if slot.table is None]
+    if dense:
+        raise ConfigError.at(path, f"the group 'fm' holds features without an embedding: {', '.join(dense)}")
+    widths = {slot.feature: slot.width for slot in slots}
+    if len(set(widths.values())) > 1:
+        told = ", ".join(f"{feature} has {width}" for feature, width in widths.items())
+        raise ConfigError.at(
+            path, f"the factorisation machine needs one embedding_dim for all of its features; {told}"
+        )
+    return replace(plan, groups={**plan.groups, "fm": slots})

@@ -1,0 +1,60 @@
+"""Fully connected layers."""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.models.layers.activations import build_activation
+from penstock.models.layers.batch_norm import BatchNorm
+
+if TYPE_CHECKING:
+    from penstock.models.sections import MLP as MlpSection
+
+
+class MLP(nn.Module):
+    """Layers of linear, normalisation, activation and dropout, in this order.
+
+    `output_dim` is the width of the last one. Without hidden units the input passes through.
+    """
+
+    def __init__(self, input_dim: int, section: "MlpSection", path: str) -> None:
+        """`path` is the section's place in the run file, for messages."""
+        super().__init__()
+        self.output_dim = input_dim
+        self.layers = nn.Sequential()
+        for width, dropout in zip(section.hidden_units, _dropout_ratios(section, path), strict=True):
+            self.layers.append(_layer(self.output_dim, width, dropout, section, path))
+            self.output_dim = width
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, input_dim) -> (B, output_dim)."""
+        output: torch.Tensor = self.layers(x)
+        return output
+
+
+def _layer(input_dim: int, width: int, dropout: float, section: "MlpSection", path: str) -> nn.Sequential:
+    layer = nn.Sequential()
+    layer.add_module("linear", nn.Linear(input_dim, width, bias=section.bias))
+    if section.use_bn:
+        layer.add_module("batch_norm", BatchNorm(width))
+    if section.use_ln:
+        layer.add_module("layer_norm", nn.LayerNorm(width))
+    layer.add_module("activation", build_activation(section.activation, f"{path}.activation"))
+    if dropout:
+        layer.add_module("dropout", nn.Dropout(dropout))
+    return layer
+
+
+def _dropout_ratios(section: "MlpSection", path: str) -> list[float]:
+    """One for each layer; one alone holds for all of them."""
+    ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
+    if len(ratios) <= 1:
+        return (ratios or [0.0]) * num_layers
+    if len(ratios) != num_layers:
+        raise ConfigError.at(
+            f"{path}.dropout_ratio",
+            f"{len(ratios)} values for {num_layers} hidden_units; give one, or one for each",
+        )
+    return list(ratios)

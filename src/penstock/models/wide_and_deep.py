@@ -1,0 +1,49 @@
+"""Wide & Deep: a linear part beside an MLP.
+
+Cheng et al., "Wide & Deep Learning for Recommender Systems", 2016.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.layers.mlp import MLP
+from penstock.models.layers.wide import Wide
+from penstock.models.model import Model, ModelInputs, Tensors, require_groups, single_task
+from penstock.models.table_plan import WideTables, plan_tables
+from penstock.tensors.batch import Batch
+
+if TYPE_CHECKING:
+    from penstock.models.sections import ModelConfig
+    from penstock.models.sections import WideAndDeep as WideAndDeepSection
+
+
+class WideAndDeep(Model):
+    """logit = wide + deep, or, with `final`, an MLP over the two side by side.
+
+    The groups: `wide` for the linear part, `deep` for the MLP.
+    """
+
+    def __init__(self, model: "ModelConfig", section: "WideAndDeepSection", inputs: ModelInputs) -> None:
+        super().__init__([single_task(model, inputs)])
+        require_groups(model, section)
+        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn)
+        plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
+        self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
+        self.wide = Wide(plan.groups["wide"])
+        self.deep = MLP(self.embedding_group.width("deep"), section.deep, "model_config.wide_and_deep.deep")
+        path = "model_config.wide_and_deep.final"
+        self.final = MLP(1 + self.deep.output_dim, section.final, path) if section.final else None
+        self.output = nn.Linear(self.final.output_dim if self.final is not None else self.deep.output_dim, 1)
+
+    def predict(self, batch: Batch) -> Tensors:
+        """Logits and probabilities."""
+        groups = self.embedding_group(batch)
+        wide, deep = self.wide(groups["wide"]), self.deep(groups["deep"])
+        if self.final is not None:
+            logits = self.output(self.final(torch.cat([wide, deep], dim=1)))
+        else:
+            logits = wide + self.output(deep)
+        return self.tasks[0].predictions(logits.squeeze(1))

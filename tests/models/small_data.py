@@ -1,0 +1,126 @@
+"""Features, batches with a planted signal, and run-file sections, small enough to read."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torchrec import KeyedJaggedTensor, KeyedTensor
+
+from penstock.distributed.sharding import dense_parameters, shard
+from penstock.features.feature import TableSpec
+from penstock.models import build_model
+from penstock.models.model import TrainWrapper
+from penstock.models.sections import ModelConfig
+from penstock.optim.dense import dense_optimizer
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
+from penstock.optim.sparse import sparse_optimizer
+from penstock.runtime.world import World
+from penstock.tensors.batch import BASE, Batch
+
+NUM_USERS, NUM_ITEMS = 50, 40
+
+
+@dataclass
+class FakeFeature:
+    name: str
+    table: TableSpec | None = None
+    width: int = 0
+
+
+def id_feature(name, num_rows=10, dim=4, **options):
+    return FakeFeature(name, TableSpec(options.pop("table", name), num_rows, dim, **options))
+
+
+def dense_feature(name, width=1):
+    return FakeFeature(name, None, width)
+
+
+FEATURES = [id_feature("user", NUM_USERS, 8), id_feature("item", NUM_ITEMS, 8), dense_feature("age")]
+
+
+def model_config(**changes):
+    """DeepFM on user, item and age; other keys of model_config by name."""
+    config = {
+        "feature_groups": [
+            {"group_name": "wide", "feature_names": ["user", "item"], "group_type": "WIDE"},
+            {"group_name": "deep", "feature_names": ["user", "age", "item"], "group_type": "DEEP"},
+        ],
+        "losses": [{"binary_cross_entropy": {}}],
+        "deepfm": {"deep": {"hidden_units": [16, 8]}},
+    }
+    return ModelConfig.model_validate(
+        {key: value for key, value in (config | changes).items() if value is not None}
+    )
+
+
+def sparse(ids, weights=None):
+    """Ids of each row by feature, as a KeyedJaggedTensor; with weights by feature, 1 for those not named."""
+    lengths = [len(row) for rows in ids.values() for row in rows]
+    values = [value for rows in ids.values() for row in rows for value in row]
+    flat_weights = None
+    if weights is not None:
+        flat_weights = torch.tensor(
+            [
+                weight
+                for name, rows in ids.items()
+                for index, row in enumerate(rows)
+                for weight in (weights[name][index] if name in weights else [1.0] * len(row))
+            ]
+        )
+    return KeyedJaggedTensor(
+        list(ids),
+        torch.tensor(values),
+        lengths=torch.tensor(lengths, dtype=torch.int32),
+        weights=flat_weights,
+    )
+
+
+def planted_batch(num_rows, seed):
+    """Users like items near them, and grow milder with age. Gives the batch and the true logits."""
+    world = np.random.default_rng(0)
+    users, items = world.normal(size=(NUM_USERS, 4)), world.normal(size=(NUM_ITEMS, 4))
+    generator = np.random.default_rng(seed)
+    user, item = generator.integers(0, NUM_USERS, num_rows), generator.integers(0, NUM_ITEMS, num_rows)
+    age = generator.normal(size=(num_rows, 1)).astype(np.float32)
+    logits = (users[user] * items[item]).sum(axis=1) + users[user, 0] + items[item, 1] + age[:, 0]
+    clicked = generator.random(num_rows) < 1 / (1 + np.exp(-logits))
+    ids = KeyedJaggedTensor(
+        ["item", "user"],
+        torch.from_numpy(np.concatenate([item, user])),
+        lengths=torch.ones(2 * num_rows).int(),
+    )
+    batch = Batch(
+        sparse_features={BASE: ids},
+        dense_features={BASE: KeyedTensor(["age"], [1], torch.from_numpy(age))},
+        labels={"clicked": torch.from_numpy(clicked.astype(np.int64))},
+        sample_weights={"importance": torch.from_numpy(generator.random(num_rows).astype(np.float32))},
+    )
+    return batch, logits
+
+
+def built(config=None, features=FEATURES, weights=(), **options):
+    torch.manual_seed(0)
+    return build_model(config or model_config(), features, ["clicked"], weights, **options)
+
+
+@dataclass
+class Training:
+    """A sharded model and its optimizers, as a run would have them."""
+
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+
+    @classmethod
+    def start(cls, model, sparse_lr=0.05, dense_lr=0.01, sparse_name="adagrad_optimizer"):
+        fused = sparse_optimizer(SparseOptimizer.model_validate({sparse_name: {"lr": sparse_lr}}))
+        module = shard(TrainWrapper(model), fused, World())
+        adam = DenseOptimizer.model_validate({"adam_optimizer": {"lr": dense_lr}})
+        return cls(module, dense_optimizer(adam, dense_parameters(module).items()))
+
+    def step(self, batch):
+        """One step; gives the loss before it."""
+        self.optimizer.zero_grad()
+        total, _ = self.module(batch)
+        total.backward()
+        self.optimizer.step()
+        return total.item()

@@ -1,0 +1,136 @@
+"""Feature groups become tensors: which columns stand where, and which tables are shared."""
+
+import pytest
+import torch
+from tests.models.small_data import dense_feature, id_feature, sparse
+from torchrec import KeyedTensor
+
+from penstock.distributed.sharding import shard
+from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.sections import FeatureGroupConfig
+from penstock.models.table_plan import plan_tables
+from penstock.optim.sections import SparseOptimizer
+from penstock.optim.sparse import sparse_optimizer
+from penstock.runtime.world import World
+from penstock.tensors.batch import BASE, Batch
+
+
+def embedding_group(features, device=None, **groups):
+    """Groups by name: deep=[...] is DEEP, wide=[...] is WIDE. Row r of a table of width d holds r, ..., r."""
+    configs = [
+        FeatureGroupConfig(
+            group_name=name, feature_names=names, group_type="WIDE" if name == "wide" else "DEEP"
+        )
+        for name, names in groups.items()
+    ]
+    module = EmbeddingGroup(plan_tables(configs, features), device)
+    if device is None:
+        fill(module)
+    return module
+
+
+def fill(module):
+    for table in module.parameters():
+        with torch.no_grad():
+            table.copy_(torch.arange(len(table), dtype=torch.float32)[:, None].expand_as(table))
+
+
+def values(module, ids):
+    """What each group holds, with one number for each feature (all tables are 4 wide, with equal columns)."""
+    groups = module(Batch(sparse_features={BASE: ids}))
+    return {name: columns[:, ::4].tolist() for name, columns in groups.items()}
+
+
+def table_names(module):
+    return [name.split(".")[-2] for name, _ in module.named_parameters()]
+
+
+def test_features_stand_side_by_side_in_the_order_of_the_group():
+    features = [id_feature("a"), dense_feature("x", 2), id_feature("b", dim=8)]
+    module = embedding_group(features, deep=["b", "x", "a"])
+    batch = Batch(
+        sparse_features={BASE: sparse({"a": [[1, 2], []], "b": [[3], [4]]})},
+        dense_features={BASE: KeyedTensor(["x"], [2], torch.tensor([[0.5, 0.75], [0.25, 0.0]]))},
+    )
+
+    first, second = module(batch)["deep"].tolist()
+    assert first == [3] * 8 + [0.5, 0.75] + [3] * 4
+    assert second == [4] * 8 + [0.25, 0.0] + [0] * 4
+    assert module.width("deep") == 14
+
+
+def test_mean_pooling():
+    module = embedding_group([id_feature("a", pooling="mean")], deep=["a"])
+
+    assert values(module, sparse({"a": [[1, 2], [5]]})) == {"deep": [[1.5], [5.0]]}
+
+
+def test_weighted_ids_are_summed_with_their_weights():
+    module = embedding_group([id_feature("a", weighted=True), id_feature("b")], deep=["a", "b"])
+
+    ids = sparse({"a": [[1, 2]], "b": [[4]]}, weights={"a": [[0.5, 1.5]]})
+
+    assert values(module, ids) == {"deep": [[3.5, 4.0]]}
+
+
+def test_features_with_one_embedding_name_share_a_table():
+    module = embedding_group([id_feature("a", table="ids"), id_feature("b", table="ids")], deep=["a", "b"])
+
+    assert table_names(module) == ["ids"]
+    assert values(module, sparse({"b": [[2]], "a": [[1]]})) == {"deep": [[1, 2]]}
+
+
+def test_a_table_shared_with_a_weighted_feature_is_read_with_weights_by_all():
+    features = [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True)]
+    module = embedding_group(features, deep=["a", "b"])
+
+    assert table_names(module) == ["ids"]
+    assert values(module, sparse({"a": [[3]], "b": [[4]]}, weights={"b": [[0.5]]})) == {"deep": [[3.0, 2.0]]}
+
+
+def test_a_feature_in_several_deep_groups_has_one_table():
+    module = embedding_group([id_feature("a"), id_feature("b")], deep=["a", "b"], fm=["b"])
+
+    assert table_names(module) == ["a", "b"]
+    assert values(module, sparse({"a": [[1]], "b": [[2]]})) == {"deep": [[1, 2]], "fm": [[2]]}
+
+
+def test_a_wide_group_has_tables_of_its_own_that_start_at_zero():
+    module = embedding_group([id_feature("a", num_rows=200, dim=8)], deep=["a"], wide=["a"])
+    fresh = EmbeddingGroup(module.plan)
+
+    assert {name: tuple(p.shape) for name, p in module.named_parameters()} == {
+        "tables.embedding_bags.a.weight": (200, 8),
+        "tables.embedding_bags.a_wide.weight": (200, 4),
+    }
+    assert fresh.tables.embedding_bags["a_wide"].weight.abs().max() == 0
+    assert fresh.tables.embedding_bags["a"].weight.std().item() == pytest.approx(0.01, rel=0.1)
+    output = module(Batch(sparse_features={BASE: sparse({"a": [[5]]})}))
+    assert {name: value.tolist() for name, value in output.items()} == {"deep": [[5] * 8], "wide": [[5] * 4]}
+
+
+def test_a_table_starts_as_its_init_fn_says():
+    features = [id_feature("a", init_fn="nn.init.constant_,val=0.25")]
+
+    module = EmbeddingGroup(embedding_group(features, deep=["a"]).plan)
+
+    assert module.tables.embedding_bags["a"].weight.unique().tolist() == [0.25]
+
+
+def test_sharded_it_gives_the_same_and_frozen_tables_do_not_move(one_process):
+    ones = {"init_fn": "nn.init.ones_"}
+    features = [
+        id_feature("a", pooling="mean", **ones),
+        id_feature("b", weighted=True, **ones),
+        id_feature("c", trainable=False, **ones),
+    ]
+    module = embedding_group(features, device="meta", deep=["c", "a", "b"], wide=["a", "b"])
+    sgd = sparse_optimizer(SparseOptimizer.model_validate({"sgd_optimizer": {"lr": 0.5}}))
+    sharded = shard(module, sgd, World())
+    ids = sparse({"b": [[1, 2]], "a": [[1, 2]], "c": [[3]]}, weights={"b": [[0.5, 2.0]]})
+
+    assert values(sharded, ids) == {"deep": [[1.0, 1.0, 2.5]], "wide": [[0.0, 0.0]]}
+    sharded(Batch(sparse_features={BASE: ids}))["deep"].sum().backward()
+
+    moved = [1.0, (0.75 + 0.75) / 2, 0.5 * (1 - 0.25) + 2.0 * (1 - 1.0)]
+    assert values(sharded, ids) == {"deep": [moved], "wide": [[0.0, 0.0]]}

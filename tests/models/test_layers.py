@@ -1,0 +1,87 @@
+"""The building blocks by their definitions."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.models.layers.batch_norm import BatchNorm
+from penstock.models.layers.fm import FactorizationMachine
+from penstock.models.layers.mlp import MLP
+from penstock.models.layers.wide import Wide
+from penstock.models.sections import MLP as MlpSection
+from penstock.models.table_plan import Slot
+
+
+def mlp(input_dim=3, **options):
+    return MLP(input_dim, MlpSection.model_validate({"hidden_units": [4, 2], **options}), "mlp")
+
+
+def kinds(module):
+    return [[type(part).__name__ for part in layer] for layer in module.layers]
+
+
+def test_fm_is_the_sum_over_all_pairs():
+    vectors = torch.randn(5, 4, 3, generator=torch.Generator().manual_seed(0))
+    pairs = sum(vectors[:, i] * vectors[:, j] for i, j in itertools.combinations(range(4), 2))
+
+    torch.testing.assert_close(FactorizationMachine()(vectors), pairs)
+
+
+def test_an_mlp_is_linear_normalisation_activation_dropout():
+    module = mlp(use_bn=True, use_ln=True, dropout_ratio=[0.5, 0.0], activation="nn.GELU")
+
+    assert kinds(module) == [
+        ["Linear", "BatchNorm", "LayerNorm", "GELU", "Dropout"],
+        ["Linear", "BatchNorm", "LayerNorm", "GELU"],
+    ]
+    assert module(torch.zeros(7, 3)).shape == (7, module.output_dim) == (7, 2)
+
+
+def test_one_dropout_ratio_holds_for_all_layers():
+    ratios = [layer.dropout.p for layer in mlp(dropout_ratio=[0.25]).layers]
+
+    assert ratios == [0.25, 0.25]
+
+
+def test_no_bias_no_activation_no_hidden_units():
+    assert [layer.linear.bias for layer in mlp(bias=False).layers] == [None, None]
+    assert kinds(mlp(activation="")) == [["Linear", "Identity"]] * 2
+    assert mlp(hidden_units=[]).output_dim == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"activation": "nn.ReLu"}, "mlp.activation: 'nn.ReLu' is not available; did you mean 'ReLU'?"),
+        ({"activation": "os.abort"}, "mlp.activation: 'os.abort' is not available; known: ELU, GELU"),
+        (
+            {"dropout_ratio": [0.1] * 3},
+            "mlp.dropout_ratio: 3 values for 2 hidden_units; give one, or one for each",
+        ),
+    ],
+)
+def test_bad_options_are_named(options, problem):
+    with pytest.raises(ConfigError) as caught:
+        mlp(**options)
+
+    assert str(caught.value).startswith(problem)
+
+
+def test_batch_norm_equals_torch_and_takes_one_row_by_its_running_statistics():
+    ours, theirs = BatchNorm(3), nn.BatchNorm1d(3)
+    rows = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+
+    torch.testing.assert_close(ours(rows), theirs(rows))
+    torch.testing.assert_close(ours.running_var, theirs.running_var)
+    torch.testing.assert_close(ours(rows[:1]), theirs.eval()(rows[:1]))
+
+
+def test_wide_adds_vectors_up_and_weighs_numbers():
+    wide = Wide([Slot("id", "id_wide", 2), Slot("x", None, 1), Slot("other", "other_wide", 2)])
+    nn.init.constant_(wide.weights.weight, 10.0)
+
+    assert wide(torch.tensor([[1.0, 2.0, 0.5, 3.0, 4.0]])).tolist() == [[1 + 2 + 3 + 4 + 5]]
+    assert Wide([Slot("id", "id_wide", 2)])(torch.tensor([[1.0, 2.0]])).tolist() == [[3.0]]

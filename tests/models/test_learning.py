@@ -1,0 +1,88 @@
+"""Every model learns a planted signal, and its gradient reaches all of its parameters."""
+
+import pytest
+import torch
+from tests.models.small_data import Training, built, model_config, planted_batch
+
+from penstock.metrics.auc import AUC
+
+FM_GROUP = {"group_name": "fm", "feature_names": ["user", "item"], "group_type": "DEEP"}
+WIDE_GROUP = {"group_name": "wide", "feature_names": ["user", "item", "age"], "group_type": "WIDE"}
+DEEP_GROUP = {"group_name": "deep", "feature_names": ["user", "age", "item"], "group_type": "DEEP"}
+MLP = {"hidden_units": [32, 16]}
+FINAL = {"hidden_units": [16]}
+
+EVERY_MODEL = {
+    "deepfm": {"deepfm": {"deep": MLP}},
+    "deepfm with final": {"deepfm": {"deep": MLP, "final": FINAL}},
+    "deepfm with its own fm group": {
+        "deepfm": {"deep": MLP},
+        "feature_groups": [FM_GROUP, WIDE_GROUP, DEEP_GROUP],
+    },
+    "deepfm without wide": {"deepfm": {"deep": MLP}, "feature_groups": [DEEP_GROUP]},
+    "wide_and_deep": {"deepfm": None, "wide_and_deep": {"deep": MLP}},
+    "wide_and_deep with final": {
+        "deepfm": None,
+        "wide_and_deep": {"deep": MLP, "final": FINAL},
+        "feature_groups": [WIDE_GROUP, DEEP_GROUP],
+    },
+}
+every_model = pytest.mark.parametrize("changes", EVERY_MODEL.values(), ids=EVERY_MODEL.keys())
+
+
+def auc(scores, batch):
+    metric = AUC()
+    metric.update(torch.sigmoid(torch.as_tensor(scores)), batch.labels["clicked"])
+    return metric.compute()
+
+
+@every_model
+def test_it_learns_the_planted_signal_almost_as_well_as_can_be(one_process, changes):
+    model = built(model_config(**changes), table_device="meta")
+    training = Training.start(model, sparse_lr=0.2)
+    for step in range(200):
+        training.step(planted_batch(1024, seed=step % 40)[0])
+    test, true_logits = planted_batch(8192, seed=1000)
+    model.eval()
+    with torch.no_grad():
+        reached = auc(model.predict(test)["logits"], test)
+
+    assert auc(true_logits, test) == pytest.approx(0.888, abs=0.001)
+    assert reached > 0.87
+
+
+@every_model
+def test_the_gradient_reaches_every_parameter(changes):
+    model = built(model_config(**changes))
+    batch, _ = planted_batch(256, seed=0)
+    sum(model.loss(model.predict(batch), batch).values()).backward()
+
+    assert [name for name, parameter in model.named_parameters() if not parameter.grad.abs().sum() > 0] == []
+
+
+@every_model
+def test_sharded_and_unsharded_agree_on_the_first_steps(one_process, changes):
+    plain = built(model_config(**changes))
+    whole = {name: value.clone() for name, value in plain.state_dict().items()}
+    sharded = built(model_config(**changes), table_device="meta")
+    training = Training.start(sharded, sparse_lr=0.1, dense_lr=0.1, sparse_name="sgd_optimizer")
+    load(training.module.module.model, whole)
+    batch, _ = planted_batch(256, seed=0)
+
+    tables = [value for name, value in plain.named_parameters() if "embedding_bags" in name]
+    others = [value for name, value in plain.named_parameters() if "embedding_bags" not in name]
+    optimizers = [torch.optim.SGD(tables, lr=0.1), torch.optim.Adam(others, lr=0.1)]
+    for _ in range(2):
+        loss = sum(plain.loss(plain.predict(batch), batch).values())
+        assert training.step(batch) == pytest.approx(loss.item(), abs=1e-6)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def load(model, whole):
+    """Copies the values of an unsharded model into a sharded one of one process."""
+    for name, value in model.state_dict().items():
+        shards = value.local_shards() if hasattr(value, "local_shards") else None
+        (shards[0].tensor if shards else value).copy_(whole[name])

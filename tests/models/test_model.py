@@ -1,0 +1,119 @@
+"""What every model offers, and how it is built from a run file."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from tests.models.small_data import FEATURES, built, dense_feature, id_feature, model_config, planted_batch
+from torchrec.distributed.train_pipeline.tracing import Tracer
+
+from penstock.config.errors import ConfigError
+from penstock.models import build_model
+from penstock.models.model import TrainWrapper
+
+DEEP = {"group_name": "deep", "feature_names": ["user", "item"], "group_type": "DEEP"}
+
+
+def test_predictions_are_logits_and_probabilities_of_each_row():
+    model = built()
+    predictions = model.predict(planted_batch(5, seed=0)[0])
+
+    assert tuple(predictions) == model.prediction_names == ("logits", "probs")
+    assert predictions["logits"].shape == (5,)
+    torch.testing.assert_close(predictions["probs"], torch.sigmoid(predictions["logits"]))
+
+
+def test_the_train_wrapper_gives_the_total_and_detached_parts():
+    batch, _ = planted_batch(5, seed=0)
+    total, (losses, predictions, same_batch) = TrainWrapper(built(weights=["importance"]))(batch)
+
+    assert total.requires_grad
+    assert total.item() == losses["binary_cross_entropy"].item()
+    assert not any(tensor.requires_grad for tensor in (*losses.values(), *predictions.values()))
+    assert same_batch is batch
+
+
+def test_the_same_seed_builds_the_same_model():
+    first, second = built().state_dict(), built().state_dict()
+
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_deepfm_without_final_is_the_sum_of_its_three_parts():
+    model = built()
+    batch, _ = planted_batch(6, seed=0)
+    groups = model.embedding_group(batch)
+    user, item = groups["deep"][:, :8], groups["deep"][:, 9:]
+    expected = (
+        groups["wide"].sum(dim=1) + (user * item).sum(dim=1) + model.output(model.deep(groups["deep"]))[:, 0]
+    )
+
+    torch.testing.assert_close(model.predict(batch)["logits"], expected)
+
+
+def test_tables_on_meta_take_no_memory():
+    tables = [
+        value for name, value in built(table_device="meta").named_parameters() if "embedding_bags" in name
+    ]
+
+    assert {table.device.type for table in tables} == {"meta"}
+
+
+def test_a_pipeline_can_trace_it():
+    graph = Tracer(leaf_modules=["model.embedding_group.tables"]).trace(TrainWrapper(built()))
+
+    assert "model.embedding_group.tables" in [node.target for node in graph.nodes if node.op == "call_module"]
+
+
+GROUPS = "model_config.feature_groups: "
+REFUSED = {
+    "model_config.mmoe: not available yet; available: deepfm, wide_and_deep": {
+        "deepfm": None,
+        "mmoe": {"expert_mlp": {}, "num_expert": 2},
+    },
+    "model_config.num_class: 3 classes are not available yet": {"num_class": 3},
+    GROUPS + "nothing reads the group 'dep'; known: deep (DEEP), wide (WIDE), fm (DEEP)": {
+        "feature_groups": [{**DEEP, "group_name": "dep"}]
+    },
+    GROUPS + "the group 'deep' is WIDE, not DEEP": {"feature_groups": [{**DEEP, "group_type": "WIDE"}]},
+    GROUPS + "a group 'wide' of type WIDE is missing": {
+        "deepfm": None,
+        "wide_and_deep": {"deep": {}},
+        "feature_groups": [DEEP],
+    },
+    GROUPS + "deepfm needs features with an embedding in the group 'fm' or 'deep'": {
+        "feature_groups": [{**DEEP, "feature_names": ["age"]}]
+    },
+    GROUPS + "the group 'fm' holds features without an embedding: age": {
+        "feature_groups": [DEEP, {**DEEP, "group_name": "fm", "feature_names": ["user", "age"]}]
+    },
+}
+
+
+@pytest.mark.parametrize("problem", REFUSED)
+def test_what_cannot_be_built_is_named(problem):
+    with pytest.raises(ConfigError) as caught:
+        build_model(model_config(**REFUSED[problem]), FEATURES, ["clicked"])
+
+    assert str(caught.value) == problem
+
+
+def test_the_factorisation_machine_needs_one_width():
+    features = [id_feature("user", dim=8), id_feature("item", dim=16), dense_feature("age")]
+
+    with pytest.raises(
+        ConfigError, match="needs one embedding_dim for all of its features; user has 8, item has 16"
+    ):
+        build_model(model_config(), features, ["clicked"])
+
+
+def test_a_model_needs_a_label():
+    with pytest.raises(ConfigError, match=r"data_config.label_fields: is empty"):
+        build_model(model_config(), FEATURES, [])
+
+
+def test_the_packages_do_not_import_torch():
+    code = "import sys, penstock.models, penstock.metrics, penstock.optim; assert 'torch' not in sys.modules"
+
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, check=True)
