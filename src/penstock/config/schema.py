@@ -5,6 +5,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from penstock.config.field_docs import field_docs
 from penstock.config.markers import Ignored, Later, Legacy, Marker, Refused
 from penstock.config.section import Section
 from penstock.config.shape import fields_of
@@ -47,12 +48,14 @@ def _describe(result: JsonSchemaValue, section: type[Section]) -> None:
     ]
     if groups:
         result["allOf"] = groups
+    docs = field_docs(section)
     for key, field in fields.items():
-        for marker in field.markers:
-            note = result["properties"][key]
-            note["description"] = " ".join(filter(None, [note.get("description"), _words(marker)]))
-            if isinstance(marker, Ignored | Legacy | Refused):
-                note["deprecated"] = True
+        note = result["properties"][key]
+        texts = [docs.get(field.name), *(_words(marker) for marker in field.markers)]
+        if any(texts):
+            note["description"] = " ".join(filter(None, texts))
+        if any(isinstance(marker, Ignored | Legacy | Refused) for marker in field.markers):
+            note["deprecated"] = True
 
 
 def _one_of(section: type[Section], group: str, keys: list[str]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ class Section(BaseModel):
         validate_assignment=False,
         protected_namespaces=(),
         populate_by_name=True,
-        use_attribute_docstrings=True,
         defer_build=True,
     )
 
