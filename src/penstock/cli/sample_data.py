@@ -32,4 +32,4 @@ def sample_data(
             seed=seed,
             overwrite=overwrite,
         )
-        print(summary)
+        print(summary.describe())

@@ -1,6 +1,6 @@
 """The evaluation loop: one pass, bounded memory, every row once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,21 +8,10 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from penstock.metrics.wiring import BoundMetric
 from penstock.tensors.batch import Batch
 
 Predictions = dict[str, torch.Tensor]
-
-
-class EvaluationMetrics(Protocol):
-    """Metrics that know which predictions and labels they need."""
-
-    def update(self, predictions: Predictions, batch: Batch) -> None:
-        """Count the rows of one batch."""
-        ...
-
-    def compute(self) -> dict[str, float]:
-        """The values, by name."""
-        ...
 
 
 class Scoring(Protocol):
@@ -65,7 +54,7 @@ def evaluate(
     model: nn.Module,
     scoring: Scoring,
     batches: Iterable[Batch],
-    metrics: EvaluationMetrics,
+    metrics: Mapping[str, BoundMetric],
     on_batch: Callable[[Batch], None] = lambda batch: None,
 ) -> Evaluation:
     """Score every batch. `model` is put into evaluation mode meanwhile, and back into what it was."""
@@ -73,10 +62,12 @@ def evaluate(
     with evaluation_mode(model):
         for batch in batches:
             predictions = scoring.predict(batch)
-            metrics.update(predictions, batch)
+            for metric in metrics.values():
+                metric.update(predictions, batch.labels)
             losses.update(scoring.loss(predictions, batch), batch.num_rows)
             on_batch(batch)
-    return Evaluation(metrics.compute(), losses.compute(), losses.rows)
+    values = {name: metric.compute() for name, metric in metrics.items()}
+    return Evaluation(values, losses.compute(), losses.rows)
 
 
 @contextmanager

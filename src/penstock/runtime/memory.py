@@ -61,6 +61,7 @@ class MemoryMonitor:
 
     def __init__(self, limit_bytes: int, interval_seconds: float = 0.2) -> None:
         self.report = MemoryReport(limit_bytes)
+        self.last_bytes = 0
         self._interval_seconds = interval_seconds
         self._stage = "start"
         self._process = psutil.Process()
@@ -84,6 +85,7 @@ class MemoryMonitor:
         """Measure now, and count it for the stage that is running."""
         num_bytes = tree_bytes(self._process)
         with self._lock:
+            self.last_bytes = num_bytes
             self.report.see(self._stage, num_bytes)
         return num_bytes
 

@@ -1,0 +1,48 @@
+"""The command `check`: everything that could be wrong before the first step, found without writing anything."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from penstock.distributed.groups import process_group
+from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.memory_plan import limit_of
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import require_available
+from penstock.pipeline.training_parts import build_training
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a run would be, and the loss of its first batch."""
+
+    num_files: int
+    num_features: int
+    num_parameters: int
+    first_rows: int
+    first_loss: float
+    limit_bytes: int
+    planned_bytes: dict[str, int]
+
+
+def check(run: RunConfig) -> CheckResult:
+    """Open the data, build the model, take one batch through it."""
+    require_available(run)
+    with ExitStack() as stack:
+        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
+        stack.enter_context(process_group(World()))
+        training = stack.enter_context(build_training(run, World(), monitor))
+        if run.eval_input_path:
+            Evaluator(run, training.sharded, training.budget, monitor).check()
+        batch = next(iter(training.batches), None)
+        loss = training.step(batch, training.progress) if batch is not None else float("nan")
+        return CheckResult(
+            num_files=len(training.source.files),
+            num_features=len(training.source.columns),
+            num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
+            first_rows=batch.num_rows if batch is not None else 0,
+            first_loss=loss,
+            limit_bytes=training.budget.limit_bytes,
+            planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
+        )

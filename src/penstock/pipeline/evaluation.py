@@ -1,0 +1,133 @@
+"""The command `eval`, as a function, and the evaluator that training uses on its way."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from penstock.batching.prefetch import Prefetch
+from penstock.distributed.groups import process_group
+from penstock.loops.evaluate import Evaluation, evaluate as evaluate_loop
+from penstock.metrics.wiring import BoundMetric, build_metrics
+from penstock.pipeline.data import DataSource, find_files, scoring_batches
+from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.parts import build_parser
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import model_section, require_available
+from penstock.pipeline.scoring import open_scoring
+from penstock.pipeline.sharded import ShardedModel
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.world import World
+from penstock.tensors.batch import Batch
+
+
+class Evaluator:
+    """Evaluates a model on a run's evaluation data, as often as asked."""
+
+    def __init__(
+        self,
+        run: RunConfig,
+        sharded: ShardedModel,
+        budget: MemoryBudget,
+        monitor: MemoryMonitor,
+        stream: str = "evaluation ",
+        plain: bool = True,
+    ) -> None:
+        files = find_files(run.eval_input_path, "eval_input_path")
+        self._parser = build_parser(run, [file.path for file in files])
+        self._source = DataSource(files, self._parser.columns)
+        self._run, self._sharded, self._monitor, self._plain = run, sharded, monitor, plain
+        self._shares = budget.shares[f"{stream}reader"], budget.shares[f"{stream}prefetch"]
+        self._build_metrics()
+
+    def check(self) -> None:
+        """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
+        with self._batches() as batches:
+            next(iter(batches), None)
+
+    def evaluate(self) -> Evaluation:
+        """One pass over the data, with fresh metrics."""
+        options = self._run.eval_config
+        batches = self._batches()
+        bar = Progress(open_display("eval", "rows", self._plain), every=1)
+        with self._monitor.stage("evaluate"), batches, bar:
+            return evaluate_loop(
+                self._sharded.module,
+                self._sharded.model,
+                islice(batches, options.num_steps),
+                self._build_metrics(),
+                on_batch=lambda batch: bar.advance(batch.num_rows),
+            )
+
+    def _batches(self) -> Prefetch[Batch]:
+        data = self._run.data_config
+        return scoring_batches(
+            data,
+            self._source,
+            self._parser,
+            self._shares,
+            batch_size=data.resolved_eval_batch_size(),
+            drop_remainder=data.drop_remainder,
+        )
+
+    def _build_metrics(self) -> Mapping[str, BoundMetric]:
+        return build_metrics(
+            model_section(self._run).metrics,
+            self._sharded.model.prediction_names,
+            label=self._run.data_config.label_fields[0],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """What an evaluation of a checkpoint found."""
+
+    checkpoint: Path
+    step: int
+    evaluation: Evaluation
+    seconds: float
+    memory: MemoryReport
+
+
+def evaluate(run: RunConfig, checkpoint: str | Path | None = None) -> dict[str, float]:
+    """Evaluate a checkpoint ('latest', 'best' or a path) on the run's eval_input_path; metrics and losses by name."""
+    found = evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint)).evaluation
+    return {**found.losses, **found.metrics}
+
+
+def evaluate_checkpoint(
+    run: RunConfig, checkpoint: str | None = None, *, result_filename: str | None = None, plain: bool = True
+) -> EvaluationResult:
+    """Evaluate a checkpoint; with `result_filename`, also write the result into the model_dir."""
+    require_available(run)
+    started_at = time.perf_counter()
+    find_files(run.eval_input_path, "eval_input_path")
+    with ExitStack() as stack:
+        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
+        stack.enter_context(process_group(World()))
+        scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
+        share_data_path(scoring.budget)
+        evaluator = Evaluator(run, scoring.sharded, scoring.budget, monitor, stream="", plain=plain)
+        evaluation = evaluator.evaluate()
+    result = EvaluationResult(
+        scoring.checkpoint.path, scoring.checkpoint.step, evaluation, time.perf_counter() - started_at, monitor.report
+    )
+    if result_filename:
+        write_result(ModelDir.of(run.model_dir).path / result_filename, result)
+    return result
+
+
+def write_result(path: Path, result: EvaluationResult) -> None:
+    """One JSON object, whole or absent."""
+    facts = {"step": result.step, "checkpoint": str(result.checkpoint), "rows": result.evaluation.rows}
+    facts |= {"metrics": result.evaluation.metrics, "losses": result.evaluation.losses}
+    staging = path.with_name(f".{path.name}.tmp")
+    staging.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    os.replace(staging, path)

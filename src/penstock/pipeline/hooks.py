@@ -1,0 +1,122 @@
+"""Who listens to a training run: the bar, the log, checkpoints and evaluations."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from penstock.config.write import dump_yaml
+from penstock.loops.evaluate import Evaluation
+from penstock.loops.progress import TrainingProgress
+from penstock.loops.train import Stopwatch
+from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import train_section
+from penstock.pipeline.saving import Saver
+from penstock.pipeline.step_log import StepLog
+from penstock.pipeline.training_parts import Training
+from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.sections import OnExceed
+
+
+class TrainingHooks:
+    """Shows, logs, saves and evaluates. Nothing is written before the first step is done."""
+
+    def __init__(
+        self,
+        run: RunConfig,
+        training: Training,
+        saver: Saver,
+        monitor: MemoryMonitor,
+        stop: StopRequest,
+        plain: bool,
+    ) -> None:
+        self.evaluation: Evaluation | None = None
+        self._run, self._training, self._saver, self._monitor, self._stop = run, training, saver, monitor, stop
+        train, progress = train_section(run), training.progress
+        self._bar = Progress(open_display("train", "step", plain), total=train.num_steps, every=1)
+        self._bar.done = progress.step
+        self._log = StepLog(
+            saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
+        )
+        self._evaluator = Evaluator(run, training.sharded, training.budget, monitor) if run.eval_input_path else None
+        self._evaluated_step: int | None = None
+        self._header_written = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+
+    def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
+        """Show the step, and log it when it is its turn."""
+        self._write_header(progress)
+        self._bar.advance(fields=lambda: self._log.fields(progress, loss, stopwatch))
+        self._log.record(progress, stopwatch)
+
+    def on_save_due(self, progress: TrainingProgress) -> None:
+        """Write a checkpoint."""
+        with self._monitor.stage("save"):
+            self._saver.save(progress)
+
+    def on_evaluate_due(self, progress: TrainingProgress) -> None:
+        """Evaluate the model as it is now, and keep the result."""
+        if self._evaluator is None:
+            return
+        started_at = time.perf_counter()
+        self.evaluation = self._evaluator.evaluate()
+        self._evaluated_step = progress.step
+        self._saver.folder.evaluations.write(
+            {
+                "step": progress.step,
+                "epoch": progress.epoch,
+                "metrics": self.evaluation.metrics,
+                "losses": self.evaluation.losses,
+                "rows": self.evaluation.rows,
+                "seconds": round(time.perf_counter() - started_at, 3),
+                "checkpoint": f"step-{progress.step}" if self._saver.saved_step == progress.step else None,
+            }
+        )
+
+    def stop_requested(self) -> bool:
+        """After a signal, or past the memory limit where that is to stop the run."""
+        over = self._run.memory.on_exceed is OnExceed.stop and self._monitor.report.exceeded
+        return bool(self._stop) or over
+
+    def finish(self) -> None:
+        """Save the last step and evaluate it, where that is not done; an interrupted run is saved only."""
+        progress = self._training.progress
+        if self._saver.saved_step != progress.step:
+            self.on_save_due(progress)
+        if self._evaluated_step != progress.step and not self.stop_requested():
+            self.on_evaluate_due(progress)
+        report = self._monitor.report
+        self._log.tell(
+            "end",
+            progress.step,
+            rows=progress.rows,
+            epoch=progress.epoch,
+            memory={"peak_bytes": report.peak_bytes, "peak_stage": report.peak_stage, "by_stage": report.stage_peaks},
+        )
+
+    def _write_header(self, progress: TrainingProgress) -> None:
+        """What the run is, on disk: its final config, versions, and the plan of its memory."""
+        if self._header_written:
+            return
+        self._header_written = True
+        folder = self._saver.folder
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.run_file.write_text(dump_yaml(self._run), encoding="utf-8")
+        folder.write_version(self._training.source.fingerprint())
+        shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
+        self._log.tell(
+            "start",
+            progress.step - 1,
+            limit_bytes=self._training.budget.limit_bytes,
+            planned_bytes=shares,
+            shuffle_rows=self._training.num_shuffle_rows,
+        )

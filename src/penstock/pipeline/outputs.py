@@ -1,0 +1,113 @@
+"""Where predictions go: one Parquet or CSV file, or a folder of Parquet parts; whole, or not there."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from penstock.config.errors import ConfigError
+
+ROWS_PER_PART = 1_000_000
+
+
+class Writer(Protocol):
+    """What takes record batches and ends with `close`."""
+
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int = ROWS_PER_PART) -> int:
+    """Write all batches under a temporary name, then rename; gives the number of rows."""
+    require_free(path)
+    staging = path.with_name(f".{path.name}.tmp")
+    remove(staging)
+    try:
+        if path.suffix in (".parquet", ".csv"):
+            num_rows = write_file(staging, path.suffix, batches)
+        else:
+            num_rows = write_parts(staging, batches, rows_per_part)
+        os.replace(staging, path)
+    except BaseException:
+        remove(staging)
+        raise
+    return num_rows
+
+
+def require_free(path: Path) -> None:
+    """Refuse to mix new parts with old ones, and a folder that is not there."""
+    if path.is_dir() and any(path.iterdir()):
+        raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"--predict_output_path: the folder '{path.absolute().parent}' does not exist")
+
+
+def write_file(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """One file of all batches."""
+    writer: Writer | None = None
+    num_rows = 0
+    try:
+        for batch in batches:
+            writer = writer or open_writer(path, suffix, batch.schema)
+            writer.write_batch(batch)
+            num_rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        raise ConfigError("--predict_input_path: there are no rows to score")
+    return num_rows
+
+
+def open_writer(path: Path, suffix: str, schema: pa.Schema) -> Writer:
+    """The writer of one file."""
+    if suffix == ".csv":
+        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+        if nested:
+            raise ConfigError(f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead")
+        return pyarrow.csv.CSVWriter(path, schema)
+    return pq.ParquetWriter(path, schema)
+
+
+def write_parts(folder: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int) -> int:
+    """A folder of part-NNNNN.parquet, in input order."""
+    folder.mkdir()
+    num_rows = 0
+    source = iter(batches)
+    for index in range(100_000):
+        first = next(source, None)
+        if first is None:
+            break
+        part = one_part(first, source, rows_per_part)
+        num_rows += write_file(folder / f"part-{index:05d}.parquet", ".parquet", part)
+    if num_rows == 0:
+        raise ConfigError("--predict_input_path: there are no rows to score")
+    return num_rows
+
+
+def one_part(
+    first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], rows_per_part: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches until the part is full; the rest stays in the iterator."""
+    yield first
+    num_rows = first.num_rows
+    while num_rows < rows_per_part:
+        batch = next(rest, None)
+        if batch is None:
+            return
+        yield batch
+        num_rows += batch.num_rows
+
+
+def remove(path: Path) -> None:
+    """What a stopped run left behind."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

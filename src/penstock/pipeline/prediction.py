@@ -1,0 +1,145 @@
+"""The command `predict`, as a function."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.distributed.groups import process_group
+from penstock.loops.predict import predict as predict_loop
+from penstock.pipeline.data import DataSource, find_files, scoring_batches
+from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.outputs import require_free, write_output
+from penstock.pipeline.parts import build_batch, build_parser
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import require_available
+from penstock.pipeline.scoring import Scoring, open_scoring
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionRequest:
+    """What to score, and what to keep of it."""
+
+    input_path: str
+    output_path: str = ""
+    reserved_columns: Sequence[str] = ()
+    output_columns: Sequence[str] | None = None
+    batch_size: int | None = None
+    limit: int | None = None
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionResult:
+    """What was written where."""
+
+    output: Path
+    checkpoint: Path
+    rows: int
+    seconds: float
+    memory: MemoryReport
+
+
+def predict(
+    run: RunConfig,
+    table_or_path: pa.Table | str | Path,
+    output: str | Path | None = None,
+    *,
+    reserved_columns: Sequence[str] = (),
+    checkpoint: str | None = None,
+) -> pa.Table | PredictionResult:
+    """Score an Arrow table, or files, with a checkpoint of the run ('latest', 'best' or a path).
+
+    Without `output` the scores come back as an Arrow table; with it they are written, in bounded memory.
+    """
+    if isinstance(table_or_path, pa.Table):
+        if output is not None:
+            raise ConfigError("predict: an output goes with a path; the scores of a table come back as a table")
+        return predict_table(run, table_or_path, reserved_columns, checkpoint)
+    request = PredictionRequest(
+        str(table_or_path), str(output or ""), reserved_columns=reserved_columns, checkpoint=checkpoint
+    )
+    if output is not None:
+        return predict_files(run, request)
+    with opened(run, request, plain=True) as (_, batches):
+        return pa.Table.from_batches(list(batches))
+
+
+def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True) -> PredictionResult:
+    """Score files and write the scores in input order; the output is whole, or not there."""
+    started_at = time.perf_counter()
+    output = Path(request.output_path)
+    require_free(output)
+    with opened(run, request, plain) as (scoring, batches):
+        rows = write_output(output, batches)
+    seconds = time.perf_counter() - started_at
+    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, scoring.monitor.report)
+
+
+def predict_table(
+    run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
+) -> pa.Table:
+    """Score a table that is in memory already, as one batch."""
+    require_available(run)
+    batch = build_batch(run, table, reserved_columns)
+    with scoring_session(run, checkpoint, table.num_rows) as scoring:
+        scores = predict_loop(scoring.sharded.module, scoring.sharded.model, [batch])
+        return pa.Table.from_batches(list(scores))
+
+
+@contextmanager
+def opened(
+    run: RunConfig, request: PredictionRequest, plain: bool
+) -> Iterator[tuple[Scoring, Iterator[pa.RecordBatch]]]:
+    """The scores of a request as a stream, in input order."""
+    require_available(run)
+    data = run.data_config
+    batch_size = request.batch_size or data.resolved_eval_batch_size()
+    files = find_files(request.input_path, "predict_input_path")
+    parser = build_parser(run, [file.path for file in files], with_labels=False)
+    source = DataSource(files, tuple(dict.fromkeys([*parser.columns, *request.reserved_columns])))
+    with scoring_session(run, request.checkpoint, batch_size) as scoring:
+        share_data_path(scoring.budget)
+        shares = scoring.budget.shares["reader"], scoring.budget.shares["prefetch"]
+        stream = scoring_batches(
+            data, source, parser, shares, batch_size=batch_size, reserved_columns=request.reserved_columns
+        )
+        bar = Progress(open_display("predict", "rows", plain), total=request.limit)
+        model = scoring.sharded
+        with scoring.monitor.stage("predict"), stream, bar:
+            scores = predict_loop(model.module, model.model, stream, request.output_columns)
+            yield scoring, counted(limited(scores, request.limit), bar)
+
+
+@contextmanager
+def scoring_session(run: RunConfig, checkpoint: str | None, batch_size: int) -> Iterator[Scoring]:
+    """A loaded model, for the length of a `with` block."""
+    with MemoryMonitor(limit_of(run.memory)) as monitor, process_group(World()):
+        yield open_scoring(run, checkpoint, monitor, batch_size)
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows, and not one more."""
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+            continue
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if left == 0:
+            return
+
+
+def counted(batches: Iterable[pa.RecordBatch], bar: Progress) -> Iterator[pa.RecordBatch]:
+    """The same batches, shown on the bar as they go by."""
+    for batch in batches:
+        yield batch
+        bar.advance(batch.num_rows)

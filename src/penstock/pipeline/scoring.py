@@ -1,0 +1,57 @@
+"""A trained model, brought back from a checkpoint to score rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.checkpoint import Checkpoint, CheckpointStore
+from penstock.config.errors import CheckpointError
+from penstock.distributed.state import load_model_state
+from penstock.pipeline.best import require_best_step
+from penstock.pipeline.memory_plan import limit_of, share_model
+from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.parts import used_features
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.sharded import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A model with the parameters of a checkpoint, and the budget it was counted in."""
+
+    sharded: ShardedModel
+    checkpoint: Checkpoint
+    budget: MemoryBudget
+    monitor: MemoryMonitor
+
+
+def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batch_size: int) -> Scoring:
+    """Load a checkpoint into a model without optimizers. A process group must be open."""
+    with monitor.stage("build"):
+        checkpoint = find_checkpoint(run, which)
+        model = unallocated_model(run, used_features(run))
+        budget = MemoryBudget(limit_of(run.memory))
+        share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
+        sharded = shard_model(model, None, World())
+        difference = load_model_state(checkpoint, sharded.module)
+        if difference:
+            raise CheckpointError(f"{checkpoint.path}: does not fit this run file: {difference}")
+    return Scoring(sharded, checkpoint, budget, monitor)
+
+
+def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
+    """The latest checkpoint, the best, or the one at a path; every byte of it is checked."""
+    if which not in (None, "latest", "best"):
+        path = Path(str(which))
+        return CheckpointStore(path.parent).open(path)
+    folder = ModelDir.of(run.model_dir)
+    folder.require_checkpoints()
+    store = CheckpointStore(folder.checkpoints)
+    if which == "best":
+        return store.open(require_best_step(folder.evaluations.read(), run.export_config, str(folder.path)))
+    latest = store.latest()
+    if latest is None:
+        raise CheckpointError(f"{folder.checkpoints} holds no whole checkpoint; train first")
+    return latest

@@ -1,0 +1,63 @@
+"""What a run tells on its way: a line of log.jsonl every so many steps, and the fields of the progress bar."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.config.sizes import format_size
+from penstock.loops.progress import TrainingProgress
+from penstock.loops.train import Stopwatch
+from penstock.runtime.journal import Journal
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.progress import Fields
+
+
+class StepLog:
+    """Counts rows and seconds between two lines."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        every: int,
+        learning_rates: Callable[[TrainingProgress], Mapping[str, float]],
+        monitor: MemoryMonitor,
+        start_rows: int = 0,
+    ) -> None:
+        self._journal, self._every, self._learning_rates, self._monitor = journal, every, learning_rates, monitor
+        self._rows, self._since = start_rows, time.perf_counter()
+        self._start_rows, self._start = start_rows, self._since
+
+    def record(self, progress: TrainingProgress, stopwatch: Stopwatch) -> None:
+        """Write a line when it is the turn of this step."""
+        if progress.step % self._every:
+            return
+        now = time.perf_counter()
+        self._journal.write(
+            {
+                "step": progress.step,
+                "epoch": progress.epoch,
+                "rows": progress.rows,
+                "loss": progress.take_window_loss(),
+                "learning_rate": dict(self._learning_rates(progress)),
+                "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
+                "waiting_share": round(stopwatch.waiting_share(), 4),
+                "memory_bytes": self._monitor.last_bytes,
+            }
+        )
+        self._rows, self._since = progress.rows, now
+
+    def tell(self, event: str, step: int, **facts: Any) -> None:
+        """Write a line that is not about steps: a plan, a save, the end."""
+        self._journal.write({"event": event, "step": step, **facts})
+
+    def fields(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> Fields:
+        """What stands beside the bar."""
+        seconds = time.perf_counter() - self._start
+        report = self._monitor.report
+        return {
+            "loss": f"{loss:.4f}",
+            "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
+            "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),
+            "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",
+            "waiting": f"{stopwatch.waiting_share():.0%}",
+        }

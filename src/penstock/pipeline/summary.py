@@ -1,0 +1,89 @@
+"""What a command prints at its end."""
+
+from collections.abc import Mapping
+
+from penstock.config.sizes import format_size
+from penstock.pipeline.checking import CheckResult
+from penstock.pipeline.evaluation import EvaluationResult
+from penstock.pipeline.prediction import PredictionResult
+from penstock.pipeline.training import TrainResult
+from penstock.runtime.memory import MemoryReport
+
+
+def training_summary(result: TrainResult) -> str:
+    """Steps, quality, memory and place of a run."""
+    rate = result.trained_rows / result.seconds if result.seconds else 0.0
+    lines = [
+        ("trained", f"{result.steps:,} steps, {result.epochs} epochs, {result.rows:,} rows"),
+        ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
+        ("eval", numbers({**result.losses, **result.metrics}) or "no eval_input_path"),
+        ("memory", memory_line(result.memory)),
+        ("by stage", stage_line(result.memory)),
+        ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
+    ]
+    if result.exit_code:
+        lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
+    return aligned(lines)
+
+
+def evaluation_summary(result: EvaluationResult) -> str:
+    """Quality of a checkpoint."""
+    evaluation = result.evaluation
+    return aligned(
+        [
+            ("checkpoint", str(result.checkpoint)),
+            ("rows", f"{evaluation.rows:,} in {result.seconds:.1f} s"),
+            ("eval", numbers({**evaluation.losses, **evaluation.metrics})),
+            ("memory", memory_line(result.memory)),
+        ]
+    )
+
+
+def prediction_summary(result: PredictionResult) -> str:
+    """What was written where."""
+    return aligned(
+        [
+            ("checkpoint", str(result.checkpoint)),
+            ("rows", f"{result.rows:,} in {result.seconds:.1f} s"),
+            ("memory", memory_line(result.memory)),
+            ("written", str(result.output)),
+        ]
+    )
+
+
+def check_summary(result: CheckResult) -> str:
+    """What a run would be."""
+    planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
+    return aligned(
+        [
+            ("data", f"{result.num_files} files, {result.num_features} columns read"),
+            ("model", f"{result.num_parameters:,} parameters"),
+            ("first batch", f"{result.first_rows:,} rows, loss {result.first_loss:.4f}"),
+            ("memory", f"limit {format_size(result.limit_bytes)}; planned: {planned}"),
+            ("check", "all good; nothing was written"),
+        ]
+    )
+
+
+def memory_line(memory: MemoryReport) -> str:
+    """Peak against limit, and what was there before anything was done."""
+    return (
+        f"peak {format_size(memory.peak_bytes)} of {format_size(memory.limit_bytes)} (in {memory.peak_stage}); "
+        f"{format_size(memory.start_bytes)} of it are python, torch and torchrec, just by being imported"
+    )
+
+
+def stage_line(memory: MemoryReport) -> str:
+    """Peak of each stage."""
+    return ", ".join(f"{name} {format_size(size)}" for name, size in memory.stage_peaks.items())
+
+
+def numbers(values: Mapping[str, float]) -> str:
+    """Names and values on one line."""
+    return "  ".join(f"{name} {value:.4f}" for name, value in values.items())
+
+
+def aligned(lines: list[tuple[str, str]]) -> str:
+    """Names in one column, what they say in the next."""
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines)

@@ -1,0 +1,103 @@
+"""The command `train`, as a function."""
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.config.errors import BudgetExceeded, ConfigError
+from penstock.config.sizes import format_size
+from penstock.distributed.groups import process_group
+from penstock.loops.train import train as train_loop
+from penstock.pipeline.hooks import TrainingHooks
+from penstock.pipeline.memory_plan import limit_of
+from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import require_available, train_section
+from penstock.pipeline.saving import Saver
+from penstock.pipeline.training_parts import Training, build_training
+from penstock.runtime.interrupts import StopRequest, stop_on_signal
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.world import World
+from penstock.runtime.sections import OnExceed
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """What a training run did and where it left it."""
+
+    model_dir: Path
+    checkpoint: Path
+    steps: int
+    epochs: int
+    rows: int
+    seconds: float
+    metrics: Mapping[str, float]
+    losses: Mapping[str, float]
+    memory: MemoryReport
+    planned_bytes: Mapping[str, int]
+    exit_code: int = 0
+    """Not 0 when a signal ended the run before its end; it is saved all the same."""
+
+    trained_rows: int = field(default=0)
+    """Rows of this call alone; `rows` counts those before a resume too."""
+
+
+def train(
+    run: RunConfig, resume: bool = False, *, restore_optimizer: bool = True, plain: bool = True
+) -> TrainResult:
+    """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint."""
+    require_available(run)
+    world = World.from_environment()
+    if world.num_ranks > 1:
+        raise ConfigError("training on more than one rank is not available yet; start one process")
+    folder = ModelDir.of(run.model_dir)
+    folder.require_writable()
+    if not resume:
+        folder.refuse_if_trained()
+    with ExitStack() as stack:
+        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
+        stack.enter_context(process_group(world))
+        stop = stack.enter_context(stop_on_signal())
+        with monitor.stage("build"):
+            training = stack.enter_context(build_training(run, world, monitor))
+            saver = Saver(folder, training, train_section(run), run.export_config)
+            if resume:
+                saver.restore(restore_optimizer)
+            else:
+                saver.fine_tune(train_section(run).fine_tune_checkpoint)
+        return run_training(run, training, saver, monitor, stop, plain)
+
+
+def run_training(
+    run: RunConfig, training: Training, saver: Saver, monitor: MemoryMonitor, stop: StopRequest, plain: bool
+) -> TrainResult:
+    """Run the loop over built parts, then save and evaluate what is not yet."""
+    started_at, rows_before = time.perf_counter(), training.progress.rows
+    hooks = TrainingHooks(run, training, saver, monitor, stop, plain)
+    with hooks, monitor.stage("train"):
+        train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
+        hooks.finish()
+    report = monitor.report
+    if report.exceeded and run.memory.on_exceed is OnExceed.stop:
+        raise BudgetExceeded(
+            f"step {training.progress.step}: the process tree took {format_size(report.peak_bytes)} of "
+            f"{format_size(report.limit_bytes)} (in stage {report.peak_stage}); the run is saved. "
+            "Raise memory.limit, or lower data_config.batch_size or shuffle_buffer, and continue with --continue_train"
+        )
+    progress = training.progress
+    return TrainResult(
+        model_dir=saver.folder.path,
+        checkpoint=saver.folder.checkpoints / f"step-{progress.step}",
+        steps=progress.step,
+        epochs=progress.epoch,
+        rows=progress.rows,
+        seconds=time.perf_counter() - started_at,
+        metrics=hooks.evaluation.metrics if hooks.evaluation else {},
+        losses=hooks.evaluation.losses if hooks.evaluation else {},
+        memory=report,
+        planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
+        exit_code=stop.exit_code if stop else 0,
+        trained_rows=progress.rows - rows_before,
+    )

@@ -1,0 +1,92 @@
+"""Everything a training loop takes, built from a run file."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torchrec.optim.keyed import KeyedOptimizer
+
+from penstock.batching.prefetch import Prefetch
+from penstock.distributed.sharding import dense_parameters
+from penstock.loops.cadence import End, Every
+from penstock.loops.progress import TrainingProgress
+from penstock.loops.step import LearningRates, TrainStep
+from penstock.loops.train import Timetable
+from penstock.optim.dense import dense_optimizer
+from penstock.optim.schedules import build_schedule
+from penstock.pipeline.data import DataSource, find_files, shuffle_rows, training_batches
+from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
+from penstock.pipeline.parts import build_parser
+from penstock.pipeline.run_config import RunConfig, TrainConfig
+from penstock.pipeline.run_files import train_section
+from penstock.pipeline.sharded import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.world import World
+from penstock.tensors.batch import Batch
+
+
+@dataclass(slots=True)
+class Training:
+    """A run's objects, wired."""
+
+    sharded: ShardedModel
+    dense_optimizer: KeyedOptimizer
+    step: TrainStep
+    rates: LearningRates
+    batches: Prefetch[Batch]
+    source: DataSource
+    progress: TrainingProgress
+    timetable: Timetable
+    budget: MemoryBudget
+    num_shuffle_rows: int
+
+
+@contextmanager
+def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iterator[Training]:
+    """Open the data, plan the memory, make the model, in this order: what is wrong shows before it costs."""
+    train, data = train_section(run), run.data_config
+    files = find_files(run.train_input_path, "train_input_path")
+    parser = build_parser(run, [file.path for file in files])
+    source = DataSource(files, parser.columns)
+    torch.manual_seed(train.seed)
+    model = unallocated_model(run, list(parser.features))
+    num_shuffle_rows = shuffle_rows(data, source)
+    budget = MemoryBudget(limit_of(run.memory))
+    share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, data.batch_size))
+    share_data_path(
+        budget,
+        shuffle_bytes=data.shuffle_buffer if num_shuffle_rows else 0,
+        prefetch_bytes=data.prefetch,
+        evaluates=bool(run.eval_input_path),
+    )
+    with ExitStack() as stack:
+        batches = stack.enter_context(training_batches(data, source, parser, budget, num_shuffle_rows))
+        sharded = shard_model(model, train, world)
+        dense = dense_optimizer(train.dense_optimizer, dense_parameters(sharded.module).items())
+        rates = LearningRates(
+            {
+                "sparse": (sharded.module.fused_optimizer, build_schedule(train.sparse_optimizer)),
+                "dense": (dense, build_schedule(train.dense_optimizer)),
+            }
+        )
+        yield Training(
+            sharded=sharded,
+            dense_optimizer=dense,
+            step=TrainStep(sharded.module, dense, rates),
+            rates=rates,
+            batches=batches,
+            source=source,
+            progress=TrainingProgress(),
+            timetable=timetable_of(train),
+            budget=budget,
+            num_shuffle_rows=num_shuffle_rows,
+        )
+
+
+def timetable_of(train: TrainConfig) -> Timetable:
+    """When to end, save and evaluate; evaluation follows every save unless eval_steps says otherwise."""
+    save = Every(steps=train.save_checkpoints_steps or None, epochs=train.save_checkpoints_epochs or None)
+    evaluate = Every(steps=train.eval_steps) if train.eval_steps else save
+    return Timetable(End(train.num_steps, train.num_epochs), save, evaluate)
