@@ -51,3 +51,9 @@ def test_the_old_name_of_odps_tables_is_the_same():
 def test_kafka_is_refused_by_name():
     with pytest.raises(ValidationError, match="KafkaDataset is not supported"):
         ReadingSection.model_validate({"dataset_type": "KafkaDataset"})
+
+
+def test_a_delimiter_is_one_character():
+    assert ReadingSection.model_validate({"delimiter": "\t"}).delimiter == "\t"
+    with pytest.raises(ValidationError, match="is '::'; columns are separated by one character"):
+        ReadingSection.model_validate({"delimiter": "::"})

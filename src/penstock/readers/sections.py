@@ -101,6 +101,12 @@ def _readable(text: str | None) -> str | None:
     return text
 
 
+def _one_character(delimiter: str) -> str:
+    if len(delimiter) != 1:
+        raise ValueError(f"is {delimiter!r}; columns are separated by one character")
+    return delimiter
+
+
 def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
     if dataset_type is DatasetType.KafkaDataset:
         raise ValueError("KafkaDataset is not supported; read files, or write the topic to files first")
@@ -126,7 +132,7 @@ class ReadingSection(Section):
     input_fields_str: Annotated[str | None, AfterValidator(_readable)] = None
     """The same as one text: 'a:BIGINT;b:ARRAY<STRING>'."""
 
-    delimiter: str = ","
+    delimiter: Annotated[str, AfterValidator(_one_character)] = ","
     """Between the columns of a CSV file."""
 
     with_header: bool = False
