@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 from penstock.batching.waiting import join
 from penstock.config.sizes import GIB
 
-_CHUNK_BYTES = GIB
-"""Rows are joined into chunks of at most this size: string offsets of Arrow end at 2 GiB."""
-
 
 class Window:
     """Rows in as few chunks as possible: Arrow draws from one chunk ten times faster than from several."""
 
-    def __init__(self, pieces: list[pa.RecordBatch]) -> None:
-        """Takes the pieces over: the list is emptied, so that they are freed while they are joined."""
-        self._chunks = [_join_columns(group) for group in _group(pieces)]
+    def __init__(self, pieces: list[pa.RecordBatch], chunk_bytes: int = GIB) -> None:
+        """Takes the pieces over: the list is emptied, so that they are freed while they are joined.
+
+        Chunks have at most `chunk_bytes`, since string offsets of Arrow end at 2 GiB.
+        """
+        self._chunks = [_join_columns(group) for group in _group(pieces, chunk_bytes)]
         self._starts = np.cumsum([0] + [chunk.num_rows for chunk in self._chunks])
         self.num_rows = int(self._starts[-1])
 
@@ -36,14 +36,14 @@ class Window:
         return join(drawn).take(places)
 
 
-def _group(pieces: list[pa.RecordBatch], most_bytes: int = _CHUNK_BYTES) -> list[list[pa.RecordBatch]]:
+def _group(pieces: list[pa.RecordBatch], chunk_bytes: int) -> list[list[pa.RecordBatch]]:
     groups: list[list[pa.RecordBatch]] = []
-    num_bytes = most_bytes
+    num_bytes = chunk_bytes
     pieces.reverse()
     while pieces:
         piece = pieces.pop()
         num_bytes += piece.nbytes
-        if num_bytes > most_bytes:
+        if num_bytes > chunk_bytes:
             groups.append([])
             num_bytes = piece.nbytes
         groups[-1].append(piece)

@@ -33,7 +33,7 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
     return pa.schema([_wanted_field(schema, name, file) for name in columns])
 
 
-def _wanted_field(schema: pa.Schema, name: str, file: str) -> pa.Field[Any]:
+def _wanted_field(schema: pa.Schema, name: str, file: str) -> "pa.Field[Any]":
     positions = schema.get_all_field_indices(name)
     if not positions:
         raise DataError(f"{file}: there is no column '{name}'; {hint(name, schema.names)}")
@@ -80,7 +80,7 @@ def plain_type(value_type: Any) -> Any:
     return value_type
 
 
-def _plain_item(list_type: Any) -> pa.Field[Any]:
+def _plain_item(list_type: Any) -> "pa.Field[Any]":
     return pa.field("item", plain_type(list_type.value_type))
 
 

@@ -72,7 +72,7 @@ def read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field]) 
 
 
 def _first_record(file: DataFile) -> bytes:
-    with closing(open_text(file)) as source:
+    with open_text(file) as source:
         text = source.read(_MOST_HEADER_BYTES)
     return text[: end_of_first_record(text) or len(text)]
 

@@ -6,7 +6,7 @@ seek to when a run continues, and a row number for every bad value.
 
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +20,10 @@ from penstock.readers.files import COMPRESSIONS, DataFile
 
 class _Text(Protocol):
     def read(self, num_bytes: int, /) -> bytes: ...
+
+    def seekable(self) -> bool: ...
+
+    def seek(self, offset: int, /) -> int: ...
 
     def close(self) -> None: ...
 
@@ -42,48 +46,62 @@ def is_compressed(file: DataFile) -> bool:
     return os.path.splitext(file.path.lower())[1] in COMPRESSIONS
 
 
-def open_text(file: DataFile, offset: int = 0) -> _Text:
+@contextmanager
+def open_text(file: DataFile, offset: int = 0) -> Iterator[_Text]:
     """The text from an offset on: by seeking, or in compressed files by reading up to it."""
-    if not is_compressed(file):
-        plain = open(file.path, "rb", buffering=0)  # noqa: SIM115 - the caller closes it
-        plain.seek(offset)
-        return plain
+    try:
+        with closing(
+            _compressed(file) if is_compressed(file) else open(file.path, "rb", buffering=0)
+        ) as text:
+            _skip_to(text, offset)
+            yield text
+    except PermissionError as error:
+        raise DataError(f"{file.path}: no permission to read this file") from error
+    except OSError as error:
+        raise DataError(f"{file.path}: cannot be read to its end, it is damaged: {error}") from error
+
+
+def _compressed(file: DataFile) -> _Text:
     codec = COMPRESSIONS[os.path.splitext(file.path.lower())[1]]
-    stream = pa.CompressedInputStream(pa.OSFile(file.path, "rb"), codec)  # type: ignore[arg-type]
-    while offset > 0:
-        skipped = len(stream.read(min(offset, MIB)))
-        if not skipped:
-            break
-        offset -= skipped
-    return stream
+    return pa.CompressedInputStream(pa.OSFile(file.path, "rb"), codec)  # type: ignore[arg-type]
+
+
+def _skip_to(text: _Text, offset: int) -> None:
+    if text.seekable():
+        text.seek(offset)
+        return
+    while offset and (skipped := text.read(min(offset, MIB))):
+        offset -= len(skipped)
 
 
 def text_blocks(file: DataFile, offset: int, block_bytes: int, most_bytes: int) -> Iterator[TextBlock]:
     """Blocks of about `block_bytes`, each ending with a record; a record has at most `most_bytes`."""
-    try:
-        with closing(open_text(file, offset)) as source:
-            yield from _cut(source, file, offset, block_bytes, most_bytes)
-    except OSError as error:
-        raise DataError(f"{file.path}: cannot be read to its end, it is damaged: {error}") from error
+    with open_text(file, offset) as source:
+        yield from _cut(source, file, offset, block_bytes, most_bytes)
 
 
 def _cut(
     source: _Text, file: DataFile, offset: int, block_bytes: int, most_bytes: int
 ) -> Iterator[TextBlock]:
-    rest = b""
-    while data := source.read(block_bytes):
-        text = rest + data
-        end = end_of_last_record(text)
-        if end == 0 and len(text) > most_bytes:
+    """A block depends on its offset alone, so that a run that continues gives the same blocks."""
+    text, wanted_bytes = b"", block_bytes
+    while True:
+        data = source.read(wanted_bytes - len(text))
+        text += data
+        if data and len(text) < wanted_bytes:
+            continue
+        end = end_of_last_record(text) if data else len(text)
+        if end:
+            yield TextBlock(offset, memoryview(text)[:end])
+        if not data:
+            return
+        if end == 0 and wanted_bytes >= most_bytes:
             raise DataError(
                 f"{file.path}: the record at byte {offset} does not end within {format_size(most_bytes)}; "
                 "a quote may be unbalanced, or else raise memory.limit"
             )
-        if end:
-            yield TextBlock(offset, memoryview(text)[:end])
-        offset, rest = offset + end, text[end:]
-    if rest:
-        yield TextBlock(offset, memoryview(rest))
+        wanted_bytes = block_bytes if end else wanted_bytes + block_bytes
+        offset, text = offset + end, text[end:]
 
 
 def end_of_last_record(text: bytes) -> int:

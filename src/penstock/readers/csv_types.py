@@ -1,7 +1,6 @@
 """The types of CSV columns: declared in the run file, or found from samples across all of each file."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,7 +67,7 @@ def sample_texts(file: DataFile, data_start: int) -> Iterator[bytes]:
 
 
 def _samples_in_passing(file: DataFile, data_start: int) -> Iterator[bytes]:
-    with closing(open_text(file, data_start)) as source:
+    with open_text(file, data_start) as source:
         is_start = True
         while text := source.read(_SAMPLE_BYTES):
             yield _whole_records(text, is_start)
@@ -79,7 +78,7 @@ def _samples_in_passing(file: DataFile, data_start: int) -> Iterator[bytes]:
 
 
 def _read(file: DataFile, offset: int, num_bytes: int) -> bytes:
-    with closing(open_text(file, offset)) as source:
+    with open_text(file, offset) as source:
         return source.read(num_bytes)
 
 

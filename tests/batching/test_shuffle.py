@@ -1,0 +1,73 @@
+"""Mixing rows in windows."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.batching.streams import stream_of_sizes
+from tests.readers.samples import flat, take
+
+from penstock.batching.shuffle import shuffle
+from penstock.batching.window import Window, _group
+from penstock.config.errors import CheckpointError
+
+
+def test_rows_mix_inside_a_window_and_stay_inside_it() -> None:
+    mixed = flat(shuffle(stream_of_sizes([30, 30, 40]), 50, seed=1))
+
+    assert sorted(mixed[:50]) == list(range(50))
+    assert sorted(mixed[50:]) == list(range(50, 100))
+    assert mixed[:50] != list(range(50))
+
+
+def test_the_order_follows_from_seed_and_epoch_not_from_the_batches_of_the_source() -> None:
+    def order(sizes: list[int], seed: int, epoch: int) -> list[int]:
+        stage = shuffle(stream_of_sizes(sizes), 1000, seed)
+        stage.set_epoch(epoch)
+        return [number % 1000 for number in flat(stage)]
+
+    assert order([100], 1, 0) == order([1, 99], 1, 0)
+    assert len({tuple(order([100], seed, epoch)) for seed in (-1, 1, 2) for epoch in (0, 1)}) == 6
+
+
+def test_windows_are_permuted_each_in_its_own_way() -> None:
+    mixed = np.array(flat(shuffle(stream_of_sizes([100]), 50, seed=1)))
+
+    assert (mixed[:50] != mixed[50:] - 50).any()
+
+
+def test_a_row_stays_whole() -> None:
+    for batch in shuffle(stream_of_sizes([10, 20]), 30, seed=1):
+        words = [f"word {number}" for number in batch.column("number").to_pylist()]
+        assert batch.column("word").to_pylist() == words
+
+
+def test_only_one_window_is_read_ahead() -> None:
+    source = stream_of_sizes([10] * 20)
+    take(shuffle(source, 50, seed=1), 1)
+
+    assert source.num_given == 5
+
+
+def test_another_window_size_or_seed_is_refused() -> None:
+    saved = shuffle(stream_of_sizes([9]), 5, seed=1).state_dict()
+
+    with pytest.raises(CheckpointError, match="saved with shuffle num_rows 5 but the run has 6"):
+        shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
+    with pytest.raises(CheckpointError, match="saved with shuffle seed 1 but the run has 2"):
+        shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
+
+
+def test_a_window_of_several_chunks_draws_as_one_of_a_single_chunk() -> None:
+    indices = np.random.default_rng(0).permutation(60)[:25]
+    one = Window(list(stream_of_sizes([20, 20, 20])))
+    several = Window(list(stream_of_sizes([20, 20, 20])), chunk_bytes=1)
+
+    assert len(one._chunks) == 1
+    assert len(several._chunks) == 3
+    assert several.take(indices) == one.take(indices)
+
+
+def test_chunks_end_before_the_offsets_of_strings_do() -> None:
+    pieces = [pa.RecordBatch.from_pydict({"x": np.zeros(size)}) for size in (4, 4, 9, 1, 1)]
+
+    assert [sum(piece.num_rows for piece in group) for group in _group(pieces, chunk_bytes=64)] == [8, 9, 2]

@@ -1,0 +1,89 @@
+"""Small data files, and what a stream gives, for the tests of readers and stages."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from penstock.config.sizes import MIB
+from penstock.readers.files import list_files
+from penstock.readers.opening import open_reader
+from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import Reader, RecordStream
+from penstock.runtime.budget import Share
+
+CSV_WITH_HEADER = ReadingSection(with_header=True)
+
+
+def table_of(start: int, stop: int) -> pa.Table:
+    """Rows that one can tell apart: a number, its text, and a list."""
+    numbers = list(range(start, stop))
+    return pa.table(
+        {
+            "number": pa.array(numbers, pa.int64()),
+            "text": pa.array([f"row {number}" for number in numbers], pa.string()),
+            "list": pa.array([[number] * (number % 3) for number in numbers], pa.list_(pa.int64())),
+        }
+    )
+
+
+def write_parquet(folder: Path, rows_per_file: Sequence[int], row_group_size: int = 4) -> Path:
+    """Consecutive numbers over several files."""
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        table = table_of(start, start + num_rows)
+        pq.write_table(table, folder / f"part-{index:03}.parquet", row_group_size=row_group_size)
+        start += num_rows
+    return folder
+
+
+def write_csv(folder: Path, rows_per_file: Sequence[int]) -> Path:
+    """The same numbers as text, with a header."""
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        table = table_of(start, start + num_rows).drop_columns("list")
+        pyarrow.csv.write_csv(table, folder / f"part-{index:03}.csv")
+        start += num_rows
+    return folder
+
+
+def open_path(
+    path: Path | str,
+    reading: ReadingSection | None = None,
+    columns: Sequence[str] | None = None,
+    share_bytes: int = MIB,
+    seed: int | None = None,
+) -> Reader:
+    """A reader with a share of its own."""
+    files = list_files(str(path))
+    share = Share("reading", share_bytes)
+    return open_reader(reading or ReadingSection(), files, columns, share, block_shuffle_seed=seed)
+
+
+def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:
+    """One column of each batch."""
+    return [batch.column(column).to_pylist() for batch in batches]
+
+
+def flat(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[int]:
+    """One column of all batches."""
+    return [number for batch in numbers(batches, column) for number in batch]
+
+
+def row_ids(batches: Iterable[pa.RecordBatch]) -> list[int]:
+    """The origin of every row."""
+    return flat(batches, ROW_COLUMN)
+
+
+def take(stream: RecordStream, num_batches: int) -> list[pa.RecordBatch]:
+    """The first batches, and no more than these."""
+    taken: list[pa.RecordBatch] = []
+    if num_batches:
+        for batch in stream:
+            taken.append(batch)
+            if len(taken) == num_batches:
+                break
+    return taken

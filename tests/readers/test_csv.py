@@ -1,0 +1,175 @@
+"""CSV: layouts, types, and errors that name the row."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.csv_text import end_of_last_record
+from penstock.readers.csv_types import join_types
+from penstock.readers.sections import ReadingSection
+
+WITHOUT_HEADER = ReadingSection(input_fields_str="id:BIGINT;price:FLOAT;tags:ARRAY<STRING>")
+
+
+def _write(folder: Path, text: str, name: str = "a.csv") -> Path:
+    (folder / name).write_text(text, newline="")
+    return folder / name
+
+
+def test_declared_columns_without_a_header(tmp_path: Path) -> None:
+    (batch,) = open_path(_write(tmp_path, "1,0.5,a|b\n2,,\n"), WITHOUT_HEADER)
+
+    assert batch.schema.types == [pa.int64(), pa.float32(), pa.string(), pa.int64()]
+    assert batch.to_pydict() == {"id": [1, 2], "price": [0.5, None], "tags": ["a|b", ""], "__row__": [0, 1]}
+
+
+def test_types_are_found_and_declared_ones_win(tmp_path: Path) -> None:
+    reading = ReadingSection(with_header=True, input_fields_str="zip:STRING")
+    reader = open_path(_write(tmp_path, "n,x,zip,word,none\n1,1,01234,a,\n2,2.5,01235,b,\n"), reading)
+
+    assert [str(value_type) for value_type in reader.schema.types[:-1]] == [
+        "int64",
+        "double",
+        "string",
+        "string",
+        "string",
+    ]
+
+
+def test_a_type_is_sampled_from_all_of_the_file(tmp_path: Path) -> None:
+    lines = ["1"] * (2 * MIB // 2)
+    lines[-1000:] = ["1.5"] * 1000
+    reader = open_path(_write(tmp_path, "x\n" + "\n".join(lines)), CSV_WITH_HEADER, share_bytes=64 * MIB)
+
+    assert reader.schema.field("x").type == pa.float64()
+
+
+def test_ids_that_a_float_would_round_stay_text(tmp_path: Path) -> None:
+    reader = open_path(_write(tmp_path, "id\n1\n18446744073709551615\n"), CSV_WITH_HEADER)
+
+    assert flat(reader, "id") == ["1", "18446744073709551615"]
+
+
+def test_types_join_to_what_holds_both() -> None:
+    assert join_types(pa.null(), pa.int64()) == pa.int64()
+    assert join_types(pa.int64(), pa.float64()) == pa.float64()
+    assert join_types(pa.int64(), pa.bool_()) == pa.string()
+
+
+def test_quotes_line_ends_and_byte_order_marks(tmp_path: Path) -> None:
+    text = '\ufeffid,text\r\n1,"a, ""b""\n c"\r\n2,d\r\n'
+    reader = open_path(_write(tmp_path, text), CSV_WITH_HEADER)
+
+    assert [batch.to_pydict() for batch in reader] == [
+        {"id": [1, 2], "text": ['a, "b"\n c', "d"], "__row__": [0, 1]}
+    ]
+
+
+def test_a_line_end_in_quotes_never_ends_a_block(tmp_path: Path) -> None:
+    rows = [f'{number},"first\nsecond, ""{number}"""' for number in range(2000)]
+    reader = open_path(
+        _write(tmp_path, "id,text\n" + "\n".join(rows)), CSV_WITH_HEADER, share_bytes=128 * KIB
+    )
+    batches = list(reader)
+
+    assert len(batches) > 5
+    assert flat(batches, "id") == list(range(2000))
+    assert flat(batches, "text") == [f'first\nsecond, "{number}"' for number in range(2000)]
+
+
+def test_where_the_last_record_ends() -> None:
+    assert end_of_last_record(b"1\n2\n3") == 4
+    assert end_of_last_record(b'1\n"2\n3') == 2
+    assert end_of_last_record(b'"1\n2') == 0
+    assert end_of_last_record(b"") == 0
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_compressed_text_is_read_as_a_stream(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.csv{suffix}"
+    with pa.output_stream(path, compression="detect") as stream:
+        stream.write(b"id\n" + b"\n".join(b"%d" % number for number in range(9000)))
+    reader = open_path(path, CSV_WITH_HEADER, share_bytes=128 * KIB)
+    first = next(iter(reader))
+    saved = reader.state_dict()
+    again = open_path(path, CSV_WITH_HEADER, share_bytes=128 * KIB)
+    again.load_state_dict(saved)
+
+    assert flat([first], "id") + flat(again, "id") == list(range(9000))
+
+
+def test_a_truncated_compressed_file(tmp_path: Path) -> None:
+    whole = gzip.compress(b"id\n" + b"\n".join(b"%d" % (number * 7919 % 10007) for number in range(50_000)))
+    (tmp_path / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
+
+    with pytest.raises(DataError, match=r"a.csv.gz: cannot be read to its end, it is damaged"):
+        list(open_path(tmp_path, CSV_WITH_HEADER))
+
+
+def test_a_tab_as_delimiter_and_a_header_only(tmp_path: Path) -> None:
+    reader = open_path(_write(tmp_path, "a\tb\n"), ReadingSection(with_header=True, delimiter="\t"))
+
+    assert reader.schema.names == ["a", "b", "__row__"]
+    assert list(reader) == []
+
+
+def test_columns_may_stand_in_another_order_in_each_file(tmp_path: Path) -> None:
+    _write(tmp_path, "a,b\n1,2\n", "1.csv")
+    _write(tmp_path, "b,a\n4,3\n", "2.csv")
+
+    assert flat(open_path(tmp_path, CSV_WITH_HEADER), "a") == [1, 3]
+
+
+def test_a_value_that_does_not_fit_names_file_row_column_and_value(tmp_path: Path) -> None:
+    rows = [f"{number},0.5,x" for number in range(3000)]
+    rows[2500] = "2500,cheap,x"
+    path = _write(tmp_path, "\n".join(rows))
+
+    with pytest.raises(DataError) as caught:
+        list(open_path(path, WITHOUT_HEADER, columns=["tags", "price"], share_bytes=128 * KIB))
+    assert str(caught.value) == (
+        f"{path}: row 2500: column 'price': value 'cheap' is not float; "
+        "correct it, or declare the column in data_config.input_fields"
+    )
+
+
+def test_a_row_with_too_few_columns(tmp_path: Path) -> None:
+    path = _write(tmp_path, "1,0.5,x\n2,0.5\n")
+
+    with pytest.raises(DataError) as caught:
+        list(open_path(path, WITHOUT_HEADER))
+    assert str(caught.value) == f"{path}: row 1: has 2 columns, not 3; is data_config.delimiter right?"
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"id,text\n1,ok\n2,\xff\xfe\n")
+    reading = ReadingSection(with_header=True, input_fields_str="id:INT;text:STRING")
+
+    with pytest.raises(DataError, match=r"a.csv: row 1: column 'text': .*invalid UTF8"):
+        list(open_path(tmp_path, reading))
+
+
+def test_an_unbalanced_quote(tmp_path: Path) -> None:
+    path = _write(tmp_path, 'id,text\n1,"open\n' + "2,b\n" * 10_000)
+    reading = ReadingSection(with_header=True, input_fields_str="id:INT;text:STRING")
+
+    with pytest.raises(
+        DataError, match=r"a.csv: the record at byte 8 does not end within 8KiB; a quote may be"
+    ):
+        list(open_path(path, reading, share_bytes=128 * KIB))
+
+
+def test_columns_must_be_named_somewhere(tmp_path: Path) -> None:
+    path = _write(tmp_path, "1,2\n")
+
+    with pytest.raises(
+        ConfigError, match=r"data_config.input_fields: must name the columns of .*a.csv, unless"
+    ):
+        open_path(path, ReadingSection())
+    with pytest.raises(DataError, match=r"the first row has 2 columns but data_config.input_fields names 3"):
+        open_path(path, WITHOUT_HEADER)

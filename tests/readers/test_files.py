@@ -1,0 +1,117 @@
+"""Paths of a run file, and everything that can be wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.readers.files import DataFile, list_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.parquet", "a.parquet", "c.csv", "README.md", "_SUCCESS", ".hidden.parquet"):
+        (tmp_path / name).write_bytes(b"12345")
+    return tmp_path
+
+
+def _names(files: list[DataFile]) -> list[str]:
+    return [Path(file.path).name for file in files]
+
+
+def test_one_file_with_its_size(folder: Path) -> None:
+    path = str(folder / "a.parquet")
+
+    assert list_files(path) == [DataFile(path, 5)]
+
+
+def test_a_glob_is_sorted(folder: Path) -> None:
+    assert _names(list_files(f"{folder}/*.parquet")) == ["a.parquet", "b.parquet"]
+
+
+def test_a_list_keeps_its_order(folder: Path) -> None:
+    assert _names(list_files(f"{folder}/b.parquet, {folder}/a.parquet")) == ["b.parquet", "a.parquet"]
+
+
+def test_a_directory_means_the_data_files_in_it(folder: Path) -> None:
+    assert _names(list_files(str(folder))) == ["a.parquet", "b.parquet", "c.csv"]
+
+
+def test_a_directory_of_files_without_suffix(tmp_path: Path) -> None:
+    for name in ("part-1", "part-0", "_SUCCESS"):
+        (tmp_path / name).touch()
+
+    assert _names(list_files(str(tmp_path))) == ["part-0", "part-1"]
+
+
+def test_a_glob_of_directories(tmp_path: Path) -> None:
+    for day in ("day=2", "day=1"):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / f"{day}.csv").touch()
+
+    assert _names(list_files(f"{tmp_path}/day=*")) == ["day=1.csv", "day=2.csv"]
+
+
+def test_a_path_with_a_comma_or_brackets_that_exists_is_taken_as_it_is(tmp_path: Path) -> None:
+    for name in ("a,b.csv", "[1].csv"):
+        (tmp_path / name).touch()
+
+    assert _names(list_files(str(tmp_path / "a,b.csv"))) == ["a,b.csv"]
+    assert _names(list_files(str(tmp_path / "[1].csv"))) == ["[1].csv"]
+
+
+def test_a_compressed_file_has_the_suffix_of_its_format() -> None:
+    assert DataFile("clicks.CSV.gz", 1).suffix == ".csv"
+    assert DataFile("clicks.parquet", 1).suffix == ".parquet"
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("a.parqet", "{0}/a.parqet: no such file or directory; did you mean '{0}/a.parquet'?"),
+        (
+            "nothing",
+            "{0}/nothing: no such file or directory; {0} holds .hidden.parquet, README.md, _SUCCESS",
+        ),
+        ("data/x/a.parquet", "{0}/data/x/a.parquet: no such directory as {0}/data; {0} holds"),
+        ("*.orc", "{0}/*.orc: matches nothing; {0} holds .hidden.parquet, README.md"),
+        ("none/*.csv", "{0}/none/*.csv: matches nothing; there is no directory {0}/none"),
+        ("a.parquet,{0}/*.parquet", "names {0}/a.parquet twice; its rows would be read twice"),
+    ],
+)
+def test_wrong_paths(folder: Path, path: str, problem: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list_files(f"{folder}/{path}".format(folder))
+
+    assert problem.format(folder) in str(caught.value)
+
+
+def test_a_directory_without_data(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"{tmp_path}: no data files in this directory; {tmp_path} is empty"):
+        list_files(str(tmp_path))
+
+
+def test_no_path_at_all() -> None:
+    with pytest.raises(DataError, match=r"no data path is given"):
+        list_files(" , ")
+
+
+def test_urls_are_not_available_yet() -> None:
+    with pytest.raises(DataError, match=r"s3://bucket/x.parquet: s3:// paths are not available yet"):
+        list_files("s3://bucket/x.parquet")
+
+
+def test_no_permission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(DataError, match=r"a.parquet: no permission to read this file"):
+        list_files(str(folder / "a.parquet"))
+
+
+def test_a_dangling_link(tmp_path: Path) -> None:
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
+
+    with pytest.raises(DataError, match=r"gone.csv: cannot be opened: No such file or directory"):
+        list_files(str(tmp_path / "gone.csv"))

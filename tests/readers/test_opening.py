@@ -1,0 +1,47 @@
+"""Choosing the reader, and problems that are found before any reader is asked."""
+
+from pathlib import Path
+
+import pytest
+from tests.readers.samples import open_path
+
+from penstock.config.errors import DataError
+from penstock.readers.files import DataFile
+from penstock.readers.opening import dataset_type_of
+from penstock.readers.sections import DatasetType, ReadingSection
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset_type"),
+    [("a.parquet", "ParquetDataset"), ("a.csv.gz", "CsvDataset"), ("a.tfrecord", "TFRecordDataset")],
+)
+def test_the_type_follows_from_the_suffix(name: str, dataset_type: str) -> None:
+    assert dataset_type_of(ReadingSection(), [DataFile(name, 1)]) == dataset_type
+
+
+def test_a_written_type_counts_more_than_the_suffix() -> None:
+    reading = ReadingSection(dataset_type=DatasetType.CsvDataset)
+
+    assert dataset_type_of(reading, [DataFile("a.parquet", 1)]) == "CsvDataset"
+
+
+def test_unknown_and_mixed_suffixes() -> None:
+    with pytest.raises(DataError, match=r"a.bin: the suffix does not tell the format; set data_config"):
+        dataset_type_of(ReadingSection(), [DataFile("a.bin", 1)])
+    with pytest.raises(DataError, match=r"a.csv and b.parquet are of different formats"):
+        dataset_type_of(ReadingSection(), [DataFile("a.csv", 1), DataFile("b.parquet", 1)])
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
+def test_an_empty_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+
+    with pytest.raises(DataError, match=f"{name}: is empty \\(0 bytes\\); write it again or leave it out"):
+        open_path(tmp_path / name)
+
+
+def test_a_format_that_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(b"1")
+
+    with pytest.raises(DataError, match=r"TFRecordDataset is not available yet; use ParquetDataset or Csv"):
+        open_path(tmp_path / "a.tfrecord")

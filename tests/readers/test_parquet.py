@@ -1,0 +1,166 @@
+"""Parquet: schemas, damage, and how row groups fit the share."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.readers.samples import flat, numbers, open_path, table_of, write_parquet
+
+from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.files import DataFile
+from penstock.readers.parquet import ParquetStream
+from penstock.readers.parquet_layout import Block
+from penstock.readers.parquet_plan import plan_blocks
+from penstock.runtime.budget import Share
+
+
+def test_a_batch_is_a_row_group(tmp_path: Path) -> None:
+    reader = open_path(write_parquet(tmp_path, [5, 3], row_group_size=4))
+
+    assert numbers(reader) == [[0, 1, 2, 3], [4], [5, 6, 7]]
+    assert reader.num_rows == 8
+
+
+def test_nested_columns_are_read_alone_and_whole(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "pairs": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+            "deep": pa.array([[[1], []], None, [[2, 3]]], pa.list_(pa.list_(pa.int32()))),
+            "deep.er": [1, 2, 3],
+            "other": [1, 2, 3],
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    (batch,) = open_path(tmp_path, columns=["deep", "pairs"])
+
+    assert batch.schema.names == ["deep", "pairs", "__row__"]
+    assert batch.column("deep").to_pylist() == [[[1], []], None, [[2, 3]]]
+    assert batch.column("pairs").to_pylist() == [[("a", 1)], None, []]
+
+
+def test_a_type_that_changed_names_both_files(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [1.5]}), tmp_path / "b.parquet")
+
+    with pytest.raises(DataError, match=r"column 'x' is int64 in .*a.parquet but double in .*b.parquet"):
+        open_path(tmp_path)
+
+
+def test_a_column_that_is_missing_in_a_later_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1], "y": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "b.parquet")
+
+    with pytest.raises(DataError, match=r"b.parquet: there is no column 'y'; known: x"):
+        open_path(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (pa.array([b"a"]), "column 'x': has type binary, which cannot be used; write it as string"),
+        (
+            pa.array([{"a": 1}]),
+            r"has type struct<a: int64>, which cannot be used; write its fields as columns",
+        ),
+        (pa.array([[b"a"]]), "has type list<element: binary>, which cannot be used; write it as string"),
+        (pa.nulls(1), "has type null, which cannot be used; it has no value at all"),
+    ],
+)
+def test_types_that_cannot_be_used(tmp_path: Path, values: pa.Array, problem: str) -> None:
+    pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
+
+    with pytest.raises(DataError, match=problem):
+        open_path(tmp_path, columns=["x"])
+
+
+def test_text_that_is_not_parquet(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_text("number\n1\n")
+
+    with pytest.raises(
+        DataError, match=r"a.parquet: is not a whole Parquet file: Parquet magic bytes not found"
+    ):
+        open_path(tmp_path)
+
+
+def test_a_truncated_file(tmp_path: Path) -> None:
+    write_parquet(tmp_path, [100, 100])
+    whole = (tmp_path / "part-001.parquet").read_bytes()
+    (tmp_path / "part-001.parquet").write_bytes(whole[: len(whole) // 2])
+
+    with pytest.raises(DataError, match=r"part-001.parquet: is not a whole Parquet file"):
+        open_path(tmp_path)
+
+
+def test_a_file_with_damaged_pages(tmp_path: Path) -> None:
+    pq.write_table(table_of(0, 1000), tmp_path / "a.parquet", compression="zstd")
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[60:2000] = bytes(1940)
+    (tmp_path / "a.parquet").write_bytes(content)
+    reader = open_path(tmp_path, columns=["number"])
+
+    with pytest.raises(DataError, match=r"a.parquet: cannot be read to its end, it is damaged: "):
+        list(reader)
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    reader = open_path(write_parquet(tmp_path, [8]))
+    write_parquet(tmp_path, [3])
+
+    with pytest.raises(DataError, match=r"part-000.parquet: has changed while it was being read"):
+        list(reader)
+
+
+def test_a_column_with_the_reserved_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"__row__": [1]}), tmp_path / "a.parquet")
+
+    with pytest.raises(DataError, match="column '__row__': this name is reserved"):
+        open_path(tmp_path)
+
+
+def _block(decoded_bytes: int, paging_bytes: int) -> Block:
+    return Block(0, 0, 0, num_rows=1000, decoded_bytes=decoded_bytes, paging_bytes=paging_bytes)
+
+
+def _batch_rows(blocks: list[Block], limit_bytes: int) -> list[int | None]:
+    plans = plan_blocks(blocks, [DataFile("a.parquet", 1)], Share("reading", limit_bytes))
+    for first in plans:
+        for second in plans:
+            assert first.retained_bytes + second.needed_bytes <= limit_bytes
+    return [plan.batch_rows for plan in plans]
+
+
+def test_row_groups_are_decoded_whole_where_two_fit() -> None:
+    block = _block(decoded_bytes=100 * KIB, paging_bytes=10 * KIB)
+
+    assert _batch_rows([block, block], 210 * KIB) == [None, None]
+    assert _batch_rows([block, block], 160 * KIB) == [100, 100]
+
+
+def test_a_large_row_group_does_not_slow_down_the_small_ones() -> None:
+    small, large = _block(100 * KIB, 10 * KIB), _block(10 * MIB, 100 * KIB)
+
+    assert _batch_rows([small, large, small], 512 * KIB) == [None, 3, None]
+
+
+def test_a_row_group_that_cannot_fit_is_refused_before_the_start() -> None:
+    with pytest.raises(BudgetExceeded) as caught:
+        _batch_rows([_block(10 * MIB, 2 * MIB)], MIB)
+
+    assert str(caught.value) == (
+        "a.parquet: row group 0 needs 2.2MiB even when it is decoded page by page, but reading may hold "
+        "1MiB; raise memory.limit, read fewer columns, or write the file with smaller pages"
+    )
+
+
+def test_texts_are_counted_as_they_are_in_memory(tmp_path: Path) -> None:
+    """A dictionary-encoded text is tiny in the file and large in memory."""
+    table = pa.table({"text": ["always the same long text" * 4] * 20_000})
+    pq.write_table(table, tmp_path / "a.parquet")
+    reader = open_path(tmp_path, share_bytes=MIB)
+
+    assert (tmp_path / "a.parquet").stat().st_size < 4 * KIB
+    assert isinstance(reader, ParquetStream)
+    assert max(batch.nbytes for batch in reader) < MIB / 8
+    assert len(flat(reader, "text")) == 0
