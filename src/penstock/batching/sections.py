@@ -3,13 +3,12 @@
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, PositiveInt, model_validator
+from pydantic import AfterValidator, NonNegativeFloat, PositiveInt, model_validator
 
 from penstock.config.findings import Finding, raise_findings
 from penstock.config.markers import Later, Legacy
 from penstock.config.section import Section
 from penstock.config.sizes import MIB, ByteSize
-from penstock.config.values import NonNegativeNumber
 
 
 class Oversize(StrEnum):
@@ -71,7 +70,7 @@ class BatchingSection(Section):
     """A row that alone costs more than a batch may: a batch of its own, an error, or left out and counted."""
 
     null_cost: Annotated[
-        NonNegativeNumber | Literal["error"] | None,
+        NonNegativeFloat | Literal["error"] | None,
         AfterValidator(_error_is_absent),
         Later("cutting batches by cost"),
     ] = None

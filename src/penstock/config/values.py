@@ -12,12 +12,6 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 DropoutRatio = Annotated[float, Field(ge=0, lt=1)]
 """The share that is dropped: from 0 to below 1."""
 
-NonNegativeNumber = Annotated[float, Field(ge=0)]
-"""A number that is not below 0."""
-
-PositiveNumber = Annotated[float, Field(gt=0)]
-"""A number above 0."""
-
 
 def words(*known: str) -> Any:
     """The annotation of a text field that takes only these words.

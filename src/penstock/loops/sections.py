@@ -4,12 +4,20 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from penstock.config.markers import Ignored, Later, Refused
 from penstock.config.nearest import hint
 from penstock.config.section import Section
-from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability, words
+from penstock.config.values import Probability, words
 from penstock.features.sections import ParameterConstraints
 from penstock.optim.sections import DenseOptimizer, MetricMode, SparseOptimizer
 
@@ -20,7 +28,7 @@ SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "grad
 class GradScaler(Section):
     """Keeps small gradients of FP16 above zero."""
 
-    init_scale: PositiveNumber = 65536.0
+    init_scale: PositiveFloat = 65536.0
     """First factor on the loss."""
 
     growth_factor: Annotated[float, Field(gt=1)] = 2.0
@@ -39,10 +47,10 @@ class GradClipping(Section):
     clipping_type: Annotated[str, words("none", "norm", "value")] = "none"
     """norm, value, or none."""
 
-    max_gradient: PositiveNumber = 1.0
+    max_gradient: PositiveFloat = 1.0
     """The bound."""
 
-    norm_type: PositiveNumber = 2.0
+    norm_type: PositiveFloat = 2.0
     """Which norm."""
 
     enable_global_grad_clip: bool = False
@@ -97,7 +105,7 @@ class EarlyStopping(Section):
     patience: PositiveInt = 3
     """Evaluations without improvement that are waited for."""
 
-    min_delta: NonNegativeNumber = 0.0
+    min_delta: NonNegativeFloat = 0.0
     """Less than this is no improvement."""
 
     mode: MetricMode = MetricMode.max

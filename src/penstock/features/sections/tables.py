@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import Section
-from penstock.config.values import PositiveNumber, Probability
+from penstock.config.values import Probability
 
 
 class ParameterConstraints(Section):
@@ -62,7 +62,7 @@ class AutoDisEmbedding(Section):
     num_channels: PositiveInt
     """Vectors in the mixture."""
 
-    temperature: PositiveNumber = 0.1
+    temperature: PositiveFloat = 0.1
     """How sharply the mixture decides."""
 
     keep_prob: Probability = 0.8

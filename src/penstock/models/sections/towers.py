@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Section
-from penstock.config.values import DropoutRatio, NonNegativeNumber, Probability
+from penstock.config.values import DropoutRatio, Probability
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, B2ICapsule
 from penstock.models.sections.losses import LossConfig
@@ -115,7 +115,7 @@ class TaskOptions(Section):
     num_class: PositiveInt = 1
     """Number of classes of the label."""
 
-    weight: NonNegativeNumber = 1.0
+    weight: NonNegativeFloat = 1.0
     """Factor on this task's loss."""
 
 
@@ -131,10 +131,10 @@ class TowerOptions(TaskOptions):
     task_space_indicator_label: str | None = None
     """Label column that tells whether a row belongs to this task's space."""
 
-    in_task_space_weight: NonNegativeNumber = 1.0
+    in_task_space_weight: NonNegativeFloat = 1.0
     """Weight of rows inside the task's space."""
 
-    out_task_space_weight: NonNegativeNumber = 1.0
+    out_task_space_weight: NonNegativeFloat = 1.0
     """Weight of rows outside it."""
 
     pareto_min_loss_weight: Probability = 0.0

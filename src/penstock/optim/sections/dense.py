@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat
 
 from penstock.config.markers import Ignored, Later
 from penstock.config.section import Section
-from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability
+from penstock.config.values import Probability
 from penstock.optim.sections.schedules import ScheduleOptions
 
 _FUSED = Ignored("the implementation is chosen by the device")
@@ -17,20 +17,20 @@ _FUSED = Ignored("the implementation is chosen by the device")
 class DenseOptions(Section):
     """What every dense optimizer says."""
 
-    lr: NonNegativeNumber = 0.002
+    lr: NonNegativeFloat = 0.002
     """Base learning rate."""
 
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
 
 class SGDOptimizer(DenseOptions):
     """Gradient descent with momentum."""
 
-    momentum: NonNegativeNumber = 0.9
+    momentum: NonNegativeFloat = 0.9
     """Share of the last update that is kept."""
 
-    dampening: NonNegativeNumber = 0.0
+    dampening: NonNegativeFloat = 0.0
     """Share of the gradient that does not enter the momentum."""
 
     nesterov: bool = False
@@ -43,10 +43,10 @@ class SGDOptimizer(DenseOptions):
 class AdagradOptimizer(DenseOptions):
     """Adagrad."""
 
-    initial_accumulator_value: NonNegativeNumber = 0.0
+    initial_accumulator_value: NonNegativeFloat = 0.0
     """Where the accumulators start."""
 
-    eps: PositiveNumber = 1e-10
+    eps: PositiveFloat = 1e-10
     """Keeps the division finite."""
 
     fused: Annotated[bool, _FUSED] = False
@@ -62,7 +62,7 @@ class AdamOptions(DenseOptions):
     beta2: Probability = 0.999
     """Decay of the mean of squared gradients."""
 
-    eps: PositiveNumber = 1e-08
+    eps: PositiveFloat = 1e-08
     """Keeps the division finite."""
 
     amsgrad: bool = False
@@ -86,7 +86,7 @@ class AdadeltaOptimizer(DenseOptions):
     rho: Probability = 0.95
     """Decay of the means."""
 
-    eps: PositiveNumber = 1e-06
+    eps: PositiveFloat = 1e-06
     """Keeps the division finite."""
 
 
@@ -96,7 +96,7 @@ class RMSpropOptimizer(DenseOptions):
     alpha: Probability = 0.99
     """Decay of the mean of squared gradients."""
 
-    eps: PositiveNumber = 1e-08
+    eps: PositiveFloat = 1e-08
     """Keeps the division finite."""
 
 

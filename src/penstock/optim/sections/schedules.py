@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.markers import Later
 from penstock.config.section import Section
-from penstock.config.values import NonNegativeNumber
 
 
 class ConstantLR(Section):
@@ -18,13 +17,13 @@ class ConstantLR(Section):
 class WarmupOptions(Section):
     """A line from a small learning rate to the base one, before the schedule proper begins."""
 
-    warmup_learning_rate: NonNegativeNumber = 0.0
+    warmup_learning_rate: NonNegativeFloat = 0.0
     """Where the line starts."""
 
     warmup_size: NonNegativeInt = 0
     """Steps or epochs of the line."""
 
-    min_learning_rate: NonNegativeNumber = 0.0
+    min_learning_rate: NonNegativeFloat = 0.0
     """The schedule does not go below."""
 
     by_epoch: bool = False
@@ -50,7 +49,7 @@ class ManualStepLR(Section):
     schedule_sizes: list[PositiveInt] = []
     """After how many steps or epochs each of the rates begins."""
 
-    learning_rates: list[NonNegativeNumber] = []
+    learning_rates: list[NonNegativeFloat] = []
     """The rates."""
 
     warmup: bool = False
@@ -110,10 +109,10 @@ class ReduceOnPlateauLR(Section):
     patience: NonNegativeInt = 3
     """Evaluations without improvement that are waited for."""
 
-    min_delta: NonNegativeNumber = 0.0
+    min_delta: NonNegativeFloat = 0.0
     """Less than this is no improvement."""
 
-    min_learning_rate: NonNegativeNumber = 0.0
+    min_learning_rate: NonNegativeFloat = 0.0
     """The schedule does not go below."""
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
+from pydantic import NonNegativeFloat, PositiveFloat
+
 from penstock.config.markers import Later
 from penstock.config.section import Section
-from penstock.config.values import NonNegativeNumber, PositiveNumber, Probability
+from penstock.config.values import Probability
 from penstock.optim.sections.schedules import ScheduleOptions
 
 
@@ -21,13 +23,13 @@ class WeightDecayMode(StrEnum):
 class FusedOptions(Section):
     """What every fused optimizer says."""
 
-    lr: NonNegativeNumber = 0.002
+    lr: NonNegativeFloat = 0.002
     """Base learning rate."""
 
     gradient_clipping: bool = False
     """Clip each gradient value to max_gradient."""
 
-    max_gradient: PositiveNumber = 1.0
+    max_gradient: PositiveFloat = 1.0
     """Largest absolute gradient value."""
 
 
@@ -40,7 +42,7 @@ class FusedMomentOptions(FusedOptions):
     beta2: Probability = 0.999
     """Decay of the mean of squared gradients."""
 
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -52,7 +54,7 @@ class FusedAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each value."""
 
     initial_accumulator_value: Annotated[
-        NonNegativeNumber, Later("initial_accumulator_value of the sparse adagrad_optimizer")
+        NonNegativeFloat, Later("initial_accumulator_value of the sparse adagrad_optimizer")
     ] = 0.0
     """Where the accumulators start."""
 
@@ -60,7 +62,7 @@ class FusedAdagradOptimizer(FusedOptions):
 class FusedRowWiseAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each row."""
 
-    weight_decay: Annotated[NonNegativeNumber, Later("weight_decay of rowwise_adagrad_optimizer")] = 0.0
+    weight_decay: Annotated[NonNegativeFloat, Later("weight_decay of rowwise_adagrad_optimizer")] = 0.0
     """Pull of the weights towards 0."""
 
     weight_decay_mode: Annotated[WeightDecayMode, Later("weight_decay_mode of rowwise_adagrad_optimizer")] = (
@@ -91,7 +93,7 @@ class FusedLarsSGDOptimizer(FusedOptions):
     momentum: Probability = 0.9
     """Share of the last update that is kept."""
 
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -101,10 +103,10 @@ class FusedAdadeltaOptimizer(FusedOptions):
     rho: Probability = 0.95
     """Decay of the means."""
 
-    eps: PositiveNumber = 1e-06
+    eps: PositiveFloat = 1e-06
     """Keeps the division finite."""
 
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -114,10 +116,10 @@ class FusedRMSpropOptimizer(FusedOptions):
     alpha: Probability = 0.99
     """Decay of the mean of squared gradients."""
 
-    eps: PositiveNumber = 1e-08
+    eps: PositiveFloat = 1e-08
     """Keeps the division finite."""
 
-    weight_decay: NonNegativeNumber = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from penstock.config.markers import Later
 from penstock.config.section import Section
-from penstock.config.values import PositiveNumber, Probability, words
+from penstock.config.values import Probability, words
 
 
 class AUC(Section):
@@ -136,7 +136,7 @@ class GroupedXAUC(Section):
 class NormalizedEntropy(Section):
     """Cross entropy over the entropy of the base rate."""
 
-    eta: PositiveNumber = 1e-12
+    eta: PositiveFloat = 1e-12
     """Keeps logarithms finite."""
 
 
