@@ -101,14 +101,18 @@ def test_any_digits_and_exponent_give_what_python_gives(digits, power):
     assert struct.pack("d", values[0]) == struct.pack("d", float(text))
 
 
-@pytest.mark.parametrize("text", ["1", "-1", "+1", ".5", "5.", "00012.50", " 1e5\t", "1E-5", "-Infinity", "inf"])
+@pytest.mark.parametrize(
+    "text", ["1", "-1", "+1", ".5", "5.", "00012.50", " 1e5\t", "1E-5", "-Infinity", "inf"]
+)
 def test_numbers_may_be_spelled_as_in_python(text):
     values, _ = parse_numbers(text_of([text]), b"")
 
     assert values.tolist() == [float(text)]
 
 
-@pytest.mark.parametrize("text", [".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", "0x10", "abc", "infin", "1 2"])
+@pytest.mark.parametrize(
+    "text", [".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", "0x10", "abc", "infin", "1 2"]
+)
 def test_what_is_not_a_number_is_told_with_its_place(text):
     with pytest.raises(BadToken) as caught:
         parse_numbers(text_of(["1|2", f"3|{text}"]), b"|")

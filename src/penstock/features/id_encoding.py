@@ -153,7 +153,6 @@ def _vocabulary(config: IdFeature) -> VocabularyRows:
     unknown_row = config.default_bucketize_value
     first_row = _FIRST_VOCABULARY_ROW if unknown_row is None else 0
     if config.vocab_list:
-        _refuse_repeated(config.vocab_list)
         rows_by_value = {value: first_row + place for place, value in enumerate(config.vocab_list)}
     else:
         _refuse_low_rows(config.vocab_dict, first_row)
@@ -163,14 +162,6 @@ def _vocabulary(config: IdFeature) -> VocabularyRows:
     if config.default_value:
         rows_by_value.setdefault(config.default_value, _DEFAULT_ROW)
     return VocabularyRows(rows_by_value, _UNKNOWN_ROW, _DEFAULT_ROW)
-
-
-def _refuse_repeated(vocabulary: list[str]) -> None:
-    seen: set[str] = set()
-    for place, value in enumerate(vocabulary):
-        if value in seen:
-            raise ConfigError.at(f"vocab_list[{place}]", f"'{value}' is in the list already")
-        seen.add(value)
 
 
 def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:

@@ -1,0 +1,165 @@
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.config.errors import DataError
+from penstock.features.arrow_input import cells_of, read_cells
+from penstock.features.text import Text
+
+INTEGER_TYPES = [
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint16(),
+    pa.uint32(),
+    pa.uint64(),
+]
+TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
+
+
+def plain(array):
+    """Values and lengths as Python lists; texts as strings."""
+    cells = cells_of(array, "c")
+    if not isinstance(cells.values, Text):
+        return cells.values.tolist(), cells.lengths.tolist()
+    offsets = cells.values.offsets.tolist()
+    texts = [cells.values.token(a, b) for a, b in pairwise(offsets)]
+    return texts, cells.lengths.tolist()
+
+
+@pytest.mark.parametrize("kind", INTEGER_TYPES, ids=str)
+def test_integers_of_every_width(kind):
+    array = pa.array([9, 1, None, 3], kind)
+
+    assert plain(array) == ([9, 1, 3], [1, 1, 0, 1])
+    assert plain(array.slice(1)) == ([1, 3], [1, 0, 1])
+    assert cells_of(array, "c").values.dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_floating_numbers(kind):
+    array = pa.array(
+        np.array([9, 1.5, 0, 3], kind.to_pandas_dtype()), kind, mask=np.array([0, 0, 1, 0], bool)
+    )
+
+    assert plain(array.slice(1)) == ([1.5, 3.0], [1, 0, 1])
+
+
+@pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
+def test_texts_are_empty_where_they_are_null(kind):
+    array = pa.array(["zz", "ab", None, "é"], pa.string()).cast(kind)
+
+    assert plain(array.slice(1)) == (["ab", "", "é"], [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([True, None, False]), [1, 0]),
+        (pa.array([Decimal(7), None, Decimal(8)], pa.decimal128(5)), [7, 8]),
+        (pa.array([Decimal("1.25"), None, Decimal(2)], pa.decimal256(5, 2)), [1.25, 2.0]),
+        (pa.array([date(1970, 1, 3), None, date(1969, 12, 31)], pa.date32()), [2, -1]),
+        (pa.array([date(1970, 1, 3), None, date(1969, 12, 31)], pa.date64()), [2, -1]),
+        (pa.array([2_500_000, None, -500_000], pa.timestamp("us")), [2, -1]),
+        (
+            pa.array([datetime(1970, 1, 1, 1, tzinfo=UTC), None, None], pa.timestamp("ns", "Asia/Tokyo")),
+            [3600],
+        ),
+        (pa.array([None, None, None]), []),
+    ],
+    ids=lambda part: str(part.type) if isinstance(part, pa.Array) else "",
+)
+def test_types_that_become_numbers(values, expected):
+    assert plain(values)[0] == expected
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int32()), pa.large_list(pa.int64()), pa.list_view(pa.int16()), pa.list_(pa.int64(), 2)],
+    ids=str,
+)
+def test_lists(kind):
+    array = pa.array([[8, 9], [1, 2], None, [3, 4]], kind)
+
+    assert plain(array) == ([8, 9, 1, 2, 3, 4], [2, 2, 0, 2])
+    assert plain(array.slice(1)) == ([1, 2, 3, 4], [2, 0, 2])
+
+
+def test_null_elements_of_lists_are_left_out():
+    assert plain(pa.array([[1, None], [None], [2, 3]])) == ([1, 2, 3], [1, 0, 2])
+
+
+def test_lists_of_text_keep_each_element_whole():
+    cells = cells_of(pa.array([["a|b", "c"], None, []]), "c")
+
+    assert not cells.joined
+    assert plain(pa.array([["a|b", "c"], None, []])) == (["a|b", "c"], [2, 0, 0])
+
+
+def test_dictionaries_of_anything():
+    texts = pa.array(["a", "b", None, "a"]).dictionary_encode()
+    lists = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([[1, 2], [3]]))
+
+    assert plain(texts.slice(1)) == (["b", "", "a"], [1, 1, 1])
+    assert plain(lists) == ([3, 1, 2], [1, 0, 2])
+
+
+def test_maps_are_ids_with_weights():
+    kind = pa.map_(pa.int64(), pa.float64())
+    array = pa.array([[(9, 9.0)], [(1, 0.5), (2, 1.5)], None, [(3, 2.0)]], kind)
+
+    cells = cells_of(array.slice(1), "c")
+
+    assert cells.values.tolist() == [1, 2, 3]
+    assert cells.lengths.tolist() == [2, 0, 1]
+    assert cells.weights.tolist() == [0.5, 1.5, 2.0]
+
+
+def test_unsigned_integers_beyond_int64_are_their_digits():
+    assert plain(pa.array([2**64 - 1, None, 1], pa.uint64())) == (
+        ["18446744073709551615", "", "1"],
+        [1, 1, 1],
+    )
+
+
+def test_integers_are_views_of_arrow_memory():
+    array = pa.array(np.arange(5))
+
+    values = cells_of(array.slice(2), "c").values
+
+    assert values.ctypes.data == array.buffers()[1].address + 16
+
+
+def test_chunked_columns_are_joined():
+    table = pa.concat_tables([pa.table({"c": ["a", None]}), pa.table({"c": ["b"]})])
+
+    assert read_cells(table, "c").values.offsets.tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.struct([("x", pa.int64())]), pa.time32("s")], ids=str)
+def test_other_types_say_what_would_be_usable(kind):
+    with pytest.raises(
+        DataError, match=r"column 'c': is of type .*, which cannot be a feature\. Usable: integers"
+    ):
+        cells_of(pa.nulls(1, kind), "c")
+
+
+@given(
+    st.lists(st.none() | st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=4), max_size=20),
+    st.integers(0, 20),
+    st.integers(0, 20),
+)
+def test_sliced_lists_equal_compact_ones(rows, begin, size):
+    array = pa.array(rows, pa.list_(pa.int64()))
+
+    assert plain(array.slice(begin, size)) == plain(
+        pa.array(rows[begin : begin + size], pa.list_(pa.int64()))
+    )

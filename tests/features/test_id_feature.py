@@ -1,0 +1,274 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.features.build import build_features
+from penstock.features.parser import Parser
+from penstock.features.sections import FeatureConfig, ParsingSection
+
+
+def parsed(feature, column, kind=None):
+    """Values and lengths, and weights if there are any, as Python lists."""
+    array = column if isinstance(column, pa.Array) else pa.array(column, kind)
+    found = Parser([feature]).parse(pa.record_batch({"f": array})).features["f"]
+    lists = found.values.tolist(), found.lengths.tolist()
+    return lists if found.weights is None else (*lists, found.weights.tolist())
+
+
+def hashed(text, num_buckets):
+    return xxhash.xxh64_intdigest(text.encode(), seed=0) % num_buckets
+
+
+ENCODED_COLUMNS = {
+    "text": pa.array(["1|2", "", None, "3"]),
+    "large text": pa.array(["1|2", "", None, "3"], pa.large_string()),
+    "dictionary": pa.array(["1|2", "", None, "3"]).dictionary_encode(),
+    "lists": pa.array([[1, 2], [], None, [3]]),
+    "lists of text": pa.array([["1", "2"], [], None, ["3"]]),
+    "lists of dictionaries": pa.array(
+        [["1", "2"], [], None, ["3"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))
+    ),
+}
+
+
+@pytest.mark.parametrize("column", ENCODED_COLUMNS.values(), ids=ENCODED_COLUMNS.keys())
+def test_encoded_ids(one_feature, column):
+    plain = one_feature("id_feature", "FG_NONE", num_buckets=10)
+    with_default = one_feature("id_feature", "FG_NONE", num_buckets=10, fg_encoded_default_value="0")
+
+    assert parsed(plain, column) == ([1, 2, 3], [2, 0, 0, 1])
+    assert parsed(with_default, column) == ([1, 2, 0, 0, 3], [2, 1, 1, 1])
+
+
+def test_encoded_integers(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, fg_encoded_default_value="7")
+
+    assert parsed(feature, [1, None, 3]) == ([1, 7, 3], [1, 1, 1])
+
+
+def test_encoded_ids_are_not_hashed_or_looked_up_again(one_feature):
+    hashing = one_feature("id_feature", "FG_NONE", hash_bucket_size=10)
+    vocabulary = one_feature("id_feature", "FG_NONE", vocab_list=["a", "b"])
+
+    assert parsed(hashing, ["7"]) == ([7], [1])
+    assert parsed(vocabulary, ["3"]) == ([3], [1])
+
+
+def test_the_default_may_hold_several_values(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, fg_encoded_default_value="4|5")
+
+    assert parsed(feature, ["1", None]) == ([1, 4, 5], [1, 2])
+
+
+WEIGHTED_COLUMNS = {
+    "text": pa.array(["1:0.5|2:1.5", "", "3:2.0"]),
+    "map": pa.array([[(1, 0.5), (2, 1.5)], [], [(3, 2.0)]], pa.map_(pa.int64(), pa.float32())),
+    "map of text": pa.array(
+        [[("1", 0.5), ("2", 1.5)], None, [("3", 2.0)]], pa.map_(pa.string(), pa.float64())
+    ),
+    "lists of text": pa.array([["1:0.5", "2:1.5"], [], ["3:2.0"]]),
+}
+
+
+@pytest.mark.parametrize("column", WEIGHTED_COLUMNS.values(), ids=WEIGHTED_COLUMNS.keys())
+def test_weighted_ids(one_feature, column):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, weighted=True)
+
+    assert parsed(feature, column) == ([1, 2, 3], [2, 0, 1], [0.5, 1.5, 2.0])
+
+
+def test_ids_without_weights_in_a_weighted_feature_weigh_1(one_feature):
+    feature = one_feature(
+        "id_feature", "FG_NONE", num_buckets=10, weighted=True, fg_encoded_default_value="9:0.25"
+    )
+
+    assert parsed(feature, ["1|2:3", None]) == ([1, 2, 9], [2, 1], [1.0, 3.0, 0.25])
+    assert parsed(feature, [[1, 2], []]) == ([1, 2, 9], [2, 1], [1.0, 1.0, 0.25])
+
+
+def test_raw_values_are_hashed(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000, separator=",")
+
+    expected = [hashed(text, 1000) for text in ("red", "blue", "red")]
+    assert parsed(feature, ["red,blue", None, "", "red"]) == (expected, [2, 0, 0, 1])
+    assert parsed(feature, [["red", "blue"], None, [], ["red"]]) == (expected, [2, 0, 0, 1])
+
+
+def test_integers_hash_like_their_text(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000)
+
+    assert parsed(feature, [12, -7]) == parsed(feature, ["12", "-7"])
+    assert parsed(feature, [2**64 - 1], pa.uint64()) == ([hashed("18446744073709551615", 1000)], [1])
+
+
+def test_raw_default_value_is_encoded_like_any_value(one_feature):
+    hashing = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000, default_value="none")
+    buckets = one_feature("id_feature", "FG_NORMAL", num_buckets=10, default_value="9")
+
+    assert parsed(hashing, ["a", None]) == ([hashed("a", 1000), hashed("none", 1000)], [1, 1])
+    assert parsed(buckets, ["1", ""]) == ([1, 9], [1, 1])
+
+
+def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["a", "b"], default_value="none")
+
+    assert feature.table.num_rows == 4
+    assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
+
+
+def test_vocabulary_without_a_default_leaves_missing_rows_empty(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["a", "b"])
+
+    assert feature.table.num_rows == 4
+    assert parsed(feature, ["b", None, "c"]) == ([3, 1], [1, 0, 1])
+
+
+def test_vocabulary_with_a_row_of_its_own_for_the_unknown(one_feature):
+    feature = one_feature(
+        "id_feature", "FG_NORMAL", vocab_list=["a", "b"], default_bucketize_value=2, default_value="b"
+    )
+
+    assert feature.table.num_rows == 3
+    assert parsed(feature, ["a", "b", "c", None]) == ([0, 1, 2, 1], [1, 1, 1, 1])
+
+
+def test_vocabulary_of_given_rows(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", vocab_dict={"a": 2, "b": 7})
+    from_zero = one_feature("id_feature", "FG_NORMAL", vocab_dict={"a": 0, "b": 1}, default_bucketize_value=0)
+
+    assert feature.table.num_rows == 8
+    assert parsed(feature, ["b", "x"]) == ([7, 1], [1, 1])
+    assert from_zero.table.num_rows == 2
+    assert parsed(from_zero, ["b", "x"]) == ([1, 0], [1, 1])
+
+
+@given(st.lists(st.integers(-20, 20)))
+def test_integers_are_looked_up_as_their_text(values):
+    config = {
+        "feature_name": "f",
+        "expression": "user:f",
+        "embedding_dim": 4,
+        "vocab_list": ["3", "-4", "x", "03"],
+    }
+    parsing = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
+    feature = build_features([FeatureConfig.model_validate({"id_feature": config})], parsing)[0]
+
+    assert parsed(feature, values, pa.int64()) == parsed(
+        feature, [str(value) for value in values], pa.string()
+    )
+
+
+def test_whole_floating_numbers_are_ids_and_nan_is_missing(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10)
+
+    assert parsed(feature, [1.0, float("nan"), None, 2.0]) == ([1, 2], [1, 0, 0, 1])
+    with pytest.raises(DataError, match=r"row 1: column 'f': value 2.5 is not a whole number, so no id"):
+        parsed(feature, [1.0, 2.5])
+
+
+@pytest.mark.parametrize("value", [10, -1])
+def test_an_id_outside_its_table_is_named(one_feature, value):
+    feature = one_feature("id_feature", "FG_NORMAL", num_buckets=10)
+
+    message = f"row 2: column 'f': value {value} is outside 0 to 9, the rows of table 'f_emb'"
+    with pytest.raises(DataError, match=message):
+        parsed(feature, [1, None, value])
+    with pytest.raises(DataError, match=message):
+        parsed(feature, ["1\x1d2", "", f"3\x1d{value}"])
+    with pytest.raises(DataError, match=message):
+        parsed(feature, [[1, 2], [], [3, value]])
+
+
+def test_a_raw_value_where_an_encoded_one_belongs_says_what_to_do(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", hash_bucket_size=10)
+
+    with pytest.raises(DataError) as caught:
+        parsed(feature, ["1", "red"])
+
+    assert str(caught.value) == (
+        "row 1: column 'f': value 'red' is not a 64-bit integer; "
+        "fg_mode FG_NONE takes encoded ids, FG_NORMAL hashes raw values or looks them up"
+    )
+
+
+def test_more_values_than_value_dim(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, value_dim=2)
+
+    assert parsed(feature, ["1|2", "3"]) == ([1, 2, 3], [2, 1])
+    with pytest.raises(DataError, match="row 0: column 'f': has 3 values; value_dim allows 2"):
+        parsed(feature, ["1|2|3"])
+
+
+def test_a_map_needs_a_weighted_feature(one_feature):
+    feature = one_feature("id_feature", "FG_NONE", num_buckets=10)
+
+    with pytest.raises(
+        DataError, match="column 'f': is a map of ids to weights; set weighted: true to use it"
+    ):
+        parsed(feature, [[(1, 0.5)]], pa.map_(pa.int64(), pa.float32()))
+
+
+def test_no_rows_and_no_values(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10, weighted=True)
+
+    assert parsed(feature, [], pa.string()) == ([], [], [])
+    assert parsed(feature, [None, None], pa.null()) == ([], [0, 0], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"num_buckets": 3, "expression": "const:x"},
+            "expression: 'const:x': the side 'const' is not available yet",
+        ),
+        (
+            {"num_buckets": 3, "expression": "age"},
+            "expression: 'age' is not of the form side:column, such as user:age",
+        ),
+        (
+            {"num_buckets": 3, "expression": "usr:age"},
+            "expression: 'usr:age': unknown side 'usr'; did you mean 'user'?",
+        ),
+        ({"num_buckets": 3, "default_value": "x"}, "default_value: 'x' is not an integer"),
+        ({"num_buckets": 3, "default_value": "3"}, "default_value: '3' is outside 0 to 2"),
+        (
+            {"vocab_dict": {"a": 0}},
+            (
+                "vocab_dict: 'a' has row 0; rows begin at 2 (0 is the default value, 1 any unknown one), "
+                "unless default_bucketize_value says which row is for unknown values"
+            ),
+        ),
+        (
+            {"num_buckets": 3, "weighted": True, "pooling": "mean"},
+            "pooling: a weighted feature cannot be pooled by mean; use sum",
+        ),
+    ],
+)
+def test_wrong_options(one_feature, options, problem):
+    with pytest.raises(ConfigError) as caught:
+        one_feature("id_feature", "FG_NORMAL", **options)
+
+    assert str(caught.value) == f"feature_configs[0].id_feature.{problem}"
+
+
+TEXT_ROWS = st.lists(st.none() | st.text(alphabet="ab1é\x1d", max_size=6), max_size=12)
+
+
+@given(TEXT_ROWS, TEXT_ROWS, st.integers(0, 12))
+def test_sliced_and_chunked_text_equals_compact_text(first, second, begin):
+    config = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4, "hash_bucket_size": 99}
+    parsing = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
+    feature = build_features([FeatureConfig.model_validate({"id_feature": config})], parsing)[0]
+    chunks = [pa.table({"f": pa.array(rows, pa.string())}) for rows in (first, second)]
+    compact = pa.table({"f": pa.array((first + second)[begin:], pa.string())})
+
+    sliced = feature.parse(pa.concat_tables(chunks).slice(begin))
+    expected = feature.parse(compact)
+
+    np.testing.assert_array_equal(sliced.values, expected.values)
+    np.testing.assert_array_equal(sliced.lengths, expected.lengths)

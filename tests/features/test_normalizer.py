@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from penstock.config.errors import ConfigError
+from penstock.features.normalizer import parse_normalizer
+
+
+def normalized(text, *numbers):
+    return parse_normalizer(text)(np.array(numbers, np.float64)).tolist()
+
+
+def test_log10_gives_the_default_at_and_below_its_threshold():
+    assert normalized("method=log10,threshold=1e-10,default=-10", 100.0, 1.0, 1e-10, 0.0, -5.0) == [
+        2,
+        0,
+        -10,
+        -10,
+        -10,
+    ]
+    assert normalized("method=log10", 100.0, 0.0) == [2, -10]
+
+
+def test_zscore():
+    assert normalized("method=zscore,mean=2,standard_deviation=4", 10.0, 2.0) == [2.0, 0.0]
+
+
+def test_minmax():
+    assert normalized("method=minmax, min=10, max=20", 10.0, 15.0, 30.0) == [0.0, 0.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("x * 2 + 1", [5.0, -5.0]),
+        ("-x ^ 2", [-4.0, -9.0]),
+        ("pow(x, 2) / 2", [2.0, 4.5]),
+        ("max(x, 0) - min(x, 0)", [2.0, 3.0]),
+        ("sign(x) * sqrt(abs(x) + 2)", [2.0, -(5**0.5)]),
+        ("1.5", [1.5, 1.5]),
+    ],
+)
+def test_expressions(formula, expected):
+    assert normalized(f"method=expression,expr={formula}", 2.0, -3.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("zscore", "does not begin with method="),
+        ("method=zcore", "unknown method 'zcore'; did you mean 'zscore'?"),
+        ("method=zscore,mean=1", "zscore needs standard_deviation"),
+        ("method=zscore,mean=1,standard_deviation=0", "standard_deviation must be above 0"),
+        ("method=minmax,min=2,max=2", "max must be above min"),
+        ("method=log10,treshold=1", "unknown option 'treshold' of log10; did you mean 'threshold'?"),
+        ("method=log10,threshold=a", "threshold: 'a' is not a number"),
+        ("method=expression", "an expression needs expr=, such as expr=log(x + 1)"),
+        ("method=expression,expr=x +", "'x +' is not a formula"),
+        ("method=expression,expr=pow(x)", "pow takes 2 arguments, not 1"),
+    ],
+)
+def test_wrong_normalizers(text, problem):
+    with pytest.raises(ConfigError) as caught:
+        parse_normalizer(text)
+
+    assert str(caught.value) == f"normalizer: '{text}': {problem}"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "__import__('os')",
+        "x.__class__",
+        "(lambda: 1)()",
+        "[x][0]",
+        "y",
+        "open('f')",
+        "x if x else 1",
+        "x and 1",
+        "'a'",
+    ],
+)
+def test_a_formula_runs_no_code(formula):
+    with pytest.raises(ConfigError, match="is not understood; known: numbers"):
+        parse_normalizer(f"method=expression,expr={formula}")
+
+
+@pytest.mark.parametrize("formula", ["(" * 900 + "x" + ")" * 90, "1" * 900, "x" * 2000])
+def test_a_formula_that_only_wants_to_hurt_is_refused(formula):
+    with pytest.raises(ConfigError):
+        parse_normalizer(f"method=expression,expr={formula}")

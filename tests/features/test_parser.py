@@ -1,0 +1,182 @@
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.features.columns import DenseColumn, SparseColumn
+from penstock.features.feature import TableSpec
+from penstock.features.parser import UNKNOWN_ROW, Parser
+from penstock.readers.origin import ROW_COLUMN
+
+
+class Given:
+    """A feature that gives a column as it was told to."""
+
+    def __init__(self, column, table=None, width=0):
+        self.name, self.inputs, self.table, self.width, self.column = "g", ("g",), table, width, column
+
+    def parse(self, batch):
+        return self.column
+
+
+def batch_of(**columns):
+    return pa.record_batch(columns)
+
+
+def test_columns_are_those_of_features_labels_and_weights_each_once(one_feature):
+    parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click", "f"], ["weight", "click"])
+
+    assert parser.feature_columns == ("f",)
+    assert parser.columns == ("f", "click", "weight")
+
+
+def test_a_parsed_batch(one_feature):
+    parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click"], ["weight"])
+
+    parsed = parser.parse(batch_of(f=[1.0, 2.0], click=[True, False], weight=[0.5, 2.0], __row__=[7, 8]))
+
+    assert parsed.num_rows == 2
+    assert parsed.features["f"].values.tolist() == [[1.0], [2.0]]
+    assert parsed.labels["click"].tolist() == [1, 0]
+    assert parsed.sample_weights["weight"].tolist() == [0.5, 2.0]
+    assert parsed.row_ids.tolist() == [7, 8]
+
+
+def test_without_labels_their_columns_may_be_absent(one_feature):
+    parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click"], ["weight"])
+
+    parsed = parser.parse(batch_of(f=[1.0]), with_labels=False)
+
+    assert (parsed.labels, parsed.sample_weights) == ({}, {})
+    assert parsed.row_ids.tolist() == [UNKNOWN_ROW]
+
+
+def test_a_bad_value_is_told_with_its_file_and_the_row_in_that_file(one_feature):
+    parser = Parser(
+        [one_feature("id_feature", "FG_NORMAL", num_buckets=10)], file_paths=["a.parquet", "b.parquet"]
+    )
+    shuffled = batch_of(f=[1, 2, 99], **{ROW_COLUMN: [5, (1 << 40) | 3, (1 << 40) | 17]})
+
+    with pytest.raises(DataError) as caught:
+        parser.parse(shuffled)
+
+    assert str(caught.value) == (
+        "b.parquet: row 17: column 'f': value 99 is outside 0 to 9, the rows of table 'f_emb'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype", "expected"),
+    [
+        (pa.array([1, 0], pa.int8()), np.int64, [1, 0]),
+        (pa.array([True, False]), np.int64, [1, 0]),
+        (pa.array([0.5, 1.0], pa.float64()), np.float32, [0.5, 1.0]),
+        (pa.array([1, 0]).dictionary_encode(), np.int64, [1, 0]),
+    ],
+    ids=str,
+)
+def test_labels(column, dtype, expected):
+    label = Parser([], ["y"]).parse(batch_of(y=column)).labels["y"]
+
+    assert label.dtype == dtype
+    assert label.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        (pa.array([1, None]), "row 1: column 'y': is null; every row needs a label"),
+        (pa.array([1.0, float("nan")]), "row 1: column 'y': value nan is no label; every row needs one"),
+        (pa.array(["1", "0"]), "column 'y': is a string; a label is a number"),
+        (
+            pa.array([[1], [0]]),
+            "column 'y': is a list<element: int64>; a label that is a list is not available yet",
+        ),
+    ],
+    ids=["null", "nan", "text", "list"],
+)
+def test_bad_labels(column, problem):
+    with pytest.raises(DataError) as caught:
+        Parser([], ["y"]).parse(batch_of(y=column))
+
+    assert str(caught.value).replace("<item:", "<element:") == problem
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
+def test_bad_sample_weights(weight):
+    with pytest.raises(
+        DataError, match=f"row 1: column 'w': value {weight} is no sample weight: finite and >= 0"
+    ):
+        Parser([], [], ["w"]).parse(batch_of(w=[1.0, weight]))
+
+
+def test_a_null_sample_weight():
+    with pytest.raises(DataError, match="row 1: column 'w': is null; every row needs a sample weight"):
+        Parser([], [], ["w"]).parse(batch_of(w=[1.0, None]))
+
+
+TABLE = TableSpec("t", num_rows=10, dim=4)
+
+
+@pytest.mark.parametrize(
+    ("feature", "problem"),
+    [
+        (
+            Given(SparseColumn(np.array([1]), np.array([1], np.int32)), TABLE),
+            "feature 'g': has lengths of 1 rows; the batch has 2",
+        ),
+        (
+            Given(SparseColumn(np.array([1]), np.array([1, 1], np.int32)), TABLE),
+            "feature 'g': lengths count 2 values (none below 0), found 1",
+        ),
+        (
+            Given(SparseColumn(np.array([1]), np.array([2, -1], np.int32)), TABLE),
+            "feature 'g': lengths count 1 values (none below 0), found 1",
+        ),
+        (
+            Given(SparseColumn(np.array([1]), np.array([1, 0], np.int32), np.ones(2, np.float32)), TABLE),
+            "feature 'g': has 1 values and 2 weights",
+        ),
+        (
+            Given(DenseColumn(np.ones((2, 3), np.float32)), width=2),
+            "feature 'g': gave an array of shape (2, 3); expected (2, 2)",
+        ),
+    ],
+)
+def test_a_feature_that_gives_a_broken_column_is_named(feature, problem):
+    with pytest.raises(DataError) as caught:
+        Parser([feature]).parse(batch_of(g=[1, 2]))
+
+    assert str(caught.value) == problem
+
+
+def test_a_batch_of_no_rows(one_feature):
+    features = [one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10)]
+    parser = Parser(features, ["y"])
+    schema = pa.schema([("f", pa.string()), ("y", pa.int64())])
+
+    parser.warm(schema)
+    parsed = parser.parse(schema.empty_table())
+
+    assert parsed.num_rows == 0
+    assert parsed.features["f"].values.tolist() == []
+
+
+NUMBERS_ONLY = """
+import sys
+import pyarrow as pa
+from penstock.features import Parser, build_features
+from penstock.features.sections import FeatureConfig, ParsingSection
+
+fields = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4, "num_buckets": 10}
+feature = build_features([FeatureConfig.model_validate({"id_feature": fields})], ParsingSection())[0]
+Parser([feature]).parse(pa.record_batch({"f": [[1, 2], [], [3]]}))
+sys.exit("numba" in sys.modules or "torch" in sys.modules)
+"""
+
+
+def test_columns_of_numbers_do_not_load_the_kernels():
+    assert subprocess.run([sys.executable, "-c", NUMBERS_ONLY], check=False).returncode == 0

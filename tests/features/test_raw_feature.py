@@ -1,0 +1,183 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.features.parser import Parser
+
+NAN = float("nan")
+
+
+def parsed(feature, column, kind=None):
+    array = column if isinstance(column, pa.Array) else pa.array(column, kind)
+    return Parser([feature]).parse(pa.record_batch({"f": array})).features["f"]
+
+
+def ids(feature, column, kind=None):
+    found = parsed(feature, column, kind)
+    return found.values.tolist(), found.lengths.tolist()
+
+
+SCALARS = {
+    "float32": pa.array([1, 2.5], pa.float32()),
+    "float64": pa.array([1, 2.5], pa.float64()),
+    "text": pa.array(["1", "2.5"]),
+    "lists": pa.array([[1], [2.5]]),
+    "dictionary": pa.array([1, 2.5]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("column", SCALARS.values(), ids=SCALARS.keys())
+def test_a_number_per_row_is_a_column_of_width_1(one_feature, column):
+    found = parsed(one_feature("raw_feature", "FG_NONE"), column)
+
+    assert found.values.dtype == np.float32
+    assert found.values.tolist() == [[1.0], [2.5]]
+
+
+VECTORS = {
+    "text": pa.array(["1|2.5", "3|-4"]),
+    "lists": pa.array([[1, 2.5], [3, -4]]),
+    "fixed-size lists": pa.array([[1, 2.5], [3, -4]], pa.list_(pa.float32(), 2)),
+    "lists of text": pa.array([["1", "2.5"], ["3", "-4"]]),
+}
+
+
+@pytest.mark.parametrize("column", VECTORS.values(), ids=VECTORS.keys())
+def test_vectors(one_feature, column):
+    feature = one_feature("raw_feature", "FG_NONE", value_dim=2)
+
+    assert feature.width == 2
+    assert parsed(feature, column).values.tolist() == [[1.0, 2.5], [3.0, -4.0]]
+    assert parsed(feature, column.slice(1)).values.tolist() == [[3.0, -4.0]]
+
+
+def test_float32_columns_are_not_copied(one_feature):
+    array = pa.array([1, 2.5], pa.float32())
+
+    found = parsed(one_feature("raw_feature", "FG_NONE"), array)
+
+    assert found.values.ctypes.data == array.buffers()[1].address
+
+
+@pytest.mark.parametrize("column", [[1.0, None], [1.0, NAN], ["1", ""], [[1.0], []]], ids=str)
+def test_missing_numbers_need_a_default(one_feature, column):
+    encoded = one_feature("raw_feature", "FG_NONE")
+    with_default = one_feature("raw_feature", "FG_NONE", fg_encoded_default_value="7.5")
+    raw = one_feature("raw_feature", "FG_NORMAL")
+
+    array = pa.array(column, from_pandas=False)
+    assert parsed(with_default, array).values.tolist() == [[1.0], [7.5]]
+    assert parsed(raw, array).values.tolist() == [[1.0], [0.0]]
+    with pytest.raises(DataError) as caught:
+        parsed(encoded, array)
+    assert str(caught.value) == (
+        "row 1: column 'f': expected 1 value (value_dim), found 0: "
+        "it is missing and fg_encoded_default_value is not set"
+    )
+
+
+def test_one_default_stands_for_a_whole_vector(one_feature):
+    one = one_feature("raw_feature", "FG_NONE", value_dim=2, fg_encoded_default_value="7")
+    two = one_feature("raw_feature", "FG_NONE", value_dim=2, fg_encoded_default_value="7|8")
+
+    assert parsed(one, ["1|2", None]).values.tolist() == [[1, 2], [7, 7]]
+    assert parsed(two, ["1|2", None]).values.tolist() == [[1, 2], [7, 8]]
+
+
+def test_a_ragged_row_is_named_with_both_widths(one_feature):
+    feature = one_feature("raw_feature", "FG_NONE", value_dim=2)
+
+    for column in (["1|2", "3|4|5"], [[1, 2], [3, 4, 5]]):
+        with pytest.raises(DataError) as caught:
+            parsed(feature, column)
+        assert str(caught.value) == "row 1: column 'f': expected 2 values (value_dim), found 3"
+
+
+def test_rows_that_only_add_up_to_the_right_count_are_ragged(one_feature):
+    feature = one_feature("raw_feature", "FG_NONE", value_dim=2)
+
+    with pytest.raises(DataError, match=r"row 0: column 'f': expected 2 values \(value_dim\), found 1"):
+        parsed(feature, [[1], [2, 3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        (["1|2", "3|x"], "row 1: column 'f': value 'x' is not a number"),
+        (["1|2", "3||4"], "row 1: column 'f': value '' is not a number"),
+        ([[1.0, 2.0], [3.0, NAN]], "row 1: column 'f': has NaN among its values"),
+        ([[1.0, 2.0], [3.0, float("inf")]], "row 1: column 'f': value inf is not a finite float32"),
+        ([[1.0, 2.0], [3.0, 1e39]], "row 1: column 'f': value 1e+39 is not a finite float32"),
+    ],
+)
+def test_bad_numbers(one_feature, column, problem):
+    with pytest.raises(DataError) as caught:
+        parsed(one_feature("raw_feature", "FG_NONE", value_dim=2), column)
+
+    assert str(caught.value) == problem
+
+
+def test_boundaries_count_those_at_or_below_the_number(one_feature):
+    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4)
+
+    assert feature.table.num_rows == 3
+    assert ids(feature, [0.5, 1.0, 1.5, 2.0, 9.0]) == ([0, 1, 1, 2, 2], [1, 1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_number_equal_to_a_boundary_falls_on_it_in_either_precision(one_feature, kind):
+    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[0.1, 0.3, 0.7], embedding_dim=4)
+
+    assert ids(feature, [0.1, 0.3, 0.7], kind) == ([1, 2, 3], [1, 1, 1])
+    assert ids(feature, ["0.1", "0.3", "0.7"]) == ([1, 2, 3], [1, 1, 1])
+
+
+def test_missing_numbers_fall_where_the_default_falls(one_feature):
+    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, default_value="1.5")
+    without = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, default_value="")
+
+    assert ids(feature, [3.0, None, NAN]) == ([2, 1, 1], [1, 1, 1])
+    assert ids(without, [3.0, None, NAN]) == ([2], [1, 0, 0])
+
+
+def test_boundaries_take_several_numbers_and_large_integers(one_feature):
+    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, separator=",")
+    large = one_feature("raw_feature", "FG_NORMAL", boundaries=[2.0**40, 2.0**40 + 1], embedding_dim=4)
+
+    assert ids(feature, ["0,1,2", "3"]) == ([0, 1, 2, 2], [3, 1])
+    assert ids(large, [2**40 - 1, 2**40, 2**40 + 1]) == ([0, 1, 2], [1, 1, 1])
+
+
+def test_encoded_numbers_with_boundaries_are_ids_already(one_feature):
+    feature = one_feature("raw_feature", "FG_NONE", boundaries=[10, 20], embedding_dim=4)
+
+    assert ids(feature, [0, 2, None]) == ([0, 2], [1, 1, 0])
+    with pytest.raises(
+        DataError, match="row 0: column 'f': value 15 is outside 0 to 2, the rows of table 'f_emb'"
+    ):
+        ids(feature, [15])
+
+
+def test_the_normalizer_applies_to_raw_numbers_and_their_default(one_feature):
+    options = {"normalizer": "method=zscore,mean=2,standard_deviation=4", "fg_encoded_default_value": "10"}
+    raw = one_feature("raw_feature", "FG_NORMAL", default_value="10", **options)
+    encoded = one_feature("raw_feature", "FG_NONE", **options)
+
+    assert parsed(raw, [6.0, None]).values.tolist() == [[1.0], [2.0]]
+    assert parsed(encoded, [6.0, None]).values.tolist() == [[6.0], [10.0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"default_value": "x"}, "default_value: 'x' is not a number"),
+        ({"default_value": "1\x1d2", "value_dim": 3}, "default_value: has 2 numbers; value_dim is 3"),
+        ({"normalizer": "log10"}, "normalizer: 'log10': does not begin with method="),
+    ],
+)
+def test_wrong_options(one_feature, options, problem):
+    with pytest.raises(ConfigError) as caught:
+        one_feature("raw_feature", "FG_NORMAL", **options)
+
+    assert str(caught.value) == f"feature_configs[0].raw_feature.{problem}"
