@@ -1,0 +1,112 @@
+import pyarrow as pa
+import pytest
+import torch
+from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
+from torchrec.streamable import Pipelineable
+
+from penstock.tensors.batch import Batch
+from penstock.tensors.record_batch import RecordBatchTensor
+
+
+@pytest.fixture
+def batch():
+    """Two rows with a part of every kind."""
+    return Batch(
+        dense_features={"base": KeyedTensor(["x"], [2], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))},
+        sparse_features={
+            "base": KeyedJaggedTensor(
+                keys=["a", "steps"],
+                values=torch.tensor([1, 2, 3, 4, 5, 6, 7, 8]),
+                lengths=torch.tensor([2, 0, 3, 3]),
+                weights=torch.arange(8.0),
+            )
+        },
+        sequence_mulval_lengths={
+            "base": KeyedJaggedTensor(
+                keys=["steps"], values=torch.tensor([2, 1, 1, 2]), lengths=torch.tensor([2, 2])
+            )
+        },
+        sequence_dense_features={"s": JaggedTensor(torch.ones(3, 2), lengths=torch.tensor([1, 2]))},
+        labels={"click": torch.tensor([1, 0])},
+        jagged_labels={"buys": JaggedTensor(torch.tensor([1.0, 0.0, 1.0]), lengths=torch.tensor([2, 1]))},
+        reserves=RecordBatchTensor(pa.record_batch({"id": ["p", "q"]})),
+        tile_size=2,
+        sample_weights={"w": torch.tensor([0.5, 2.0])},
+        additional_infos={"info": torch.tensor([9])},
+    )
+
+
+def test_flat_names(batch):
+    flat = {name: tensor.tolist() for name, tensor in batch.to_dict().items()}
+
+    assert flat == {
+        "x.values": [[1.0, 2.0], [3.0, 4.0]],
+        "a.values": [1, 2],
+        "a.lengths": [2, 0],
+        "a.weights": [0.0, 1.0],
+        "steps.values": [3, 4, 5, 6, 7, 8],
+        "steps.weights": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+        "steps.key_lengths": [2, 1, 1, 2],
+        "steps.lengths": [2, 2],
+        "s.values": [[1.0, 1.0]] * 3,
+        "s.lengths": [1, 2],
+        "click": [1, 0],
+        "buys.values": [1.0, 0.0, 1.0],
+        "buys.lengths": [2, 1],
+        "w": [0.5, 2.0],
+        "info": [9],
+        "batch_size": 2,
+    }
+
+
+def test_sparse_dtype_casts_ids_only(batch):
+    flat = batch.to_dict(sparse_dtype=torch.int32)
+
+    assert flat["a.values"].dtype == torch.int32
+    assert flat["a.weights"].dtype == torch.float32
+    assert flat["click"].dtype == torch.int64
+
+
+def test_batch_size_is_there_only_with_tiling():
+    assert "batch_size" not in Batch(labels={"y": torch.tensor([1])}).to_dict()
+
+
+def test_moving_keeps_every_part(batch):
+    moved = batch.to(torch.device("cpu"), non_blocking=True)
+
+    expected, found = batch.to_dict(), moved.to_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert moved.reserves.get().to_pydict() == {"id": ["p", "q"]}
+    assert moved.tile_size == 2
+
+
+def test_moving_reaches_every_tensor(batch):
+    moved = batch.to(torch.device("meta"))
+
+    assert all(tensor.is_meta for name, tensor in moved.to_dict().items() if name != "batch_size")
+
+
+def test_torchrec_may_pipeline_it(batch):
+    assert isinstance(batch, Pipelineable)
+
+
+def test_pinning_without_an_accelerator_changes_nothing(batch):
+    if not torch.accelerator.is_available():
+        assert batch.pin_memory() is batch
+
+
+def test_rows_and_bytes(batch):
+    assert batch.num_rows == 2
+    assert batch.nbytes == sum(
+        [
+            16,  # x
+            64 + 32 + 32,  # values, lengths, weights of a and steps
+            32 + 16,  # counts of steps
+            24 + 16,  # s
+            16 + 8 + 8,  # click, w, info
+            12 + 16,  # buys
+            batch.reserves.nbytes,
+        ]
+    )
+    assert Batch().num_rows == 0
