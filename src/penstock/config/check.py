@@ -49,9 +49,11 @@ def _section(data: Any, section: type[Section], path: Path) -> Iterator[Finding]
 
 def _unknown(key: str, data: dict[str, Any], section: type[Section], path: Path) -> Finding:
     known = list(fields_of(section))
-    near = nearest_name(key, known)
+    python_names = {field.name: known_key for known_key, field in fields_of(section).items()}
+    near = python_names.get(key) or nearest_name(key, known)
     meant = (*path, near) if near is not None and near not in data else None
-    return Finding((*path, key), f"unknown key; {hint(key, known)}", meant)
+    guess = f"did you mean '{near}'?" if near else hint(key, known)
+    return Finding((*path, key), f"unknown key; {guess}", meant)
 
 
 def _field(value: Any, field: FieldShape, path: Path) -> Iterator[Finding]:

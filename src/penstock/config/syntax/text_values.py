@@ -45,6 +45,15 @@ def lacks_quotes(node: Node, shape: Shape) -> bool:
     return is_text and isinstance(node, ScalarNode) and node.tokens[0].kind == "name"
 
 
+def is_readable(node: Node) -> bool:
+    """Whether the escapes of a quoted string make up a text."""
+    try:
+        natural(node)
+    except TextError:
+        return False
+    return True
+
+
 def _fits_scalar(token: Token, kind: type) -> bool:
     if kind is str:
         return token.kind == "quoted"
@@ -53,7 +62,8 @@ def _fits_scalar(token: Token, kind: type) -> bool:
     if kind is bool:
         return token.text in _BOOLEANS
     if kind is int:
-        return _integer(token.text) in _INT64
+        integer = _integer(token.text)
+        return integer is not None and integer in _INT64
     return _number(token.text, otherwise=None) is not None
 
 

@@ -12,8 +12,8 @@ from penstock.config.section import Section
 from penstock.config.shape import ListShape, MapShape, SectionShape, Shape, fields_of
 from penstock.config.syntax.descriptors import is_free
 from penstock.config.syntax.parsed import Parsed, TextPlaces
-from penstock.config.syntax.text_tree import FieldNode, ListNode, MessageNode, Node
-from penstock.config.syntax.text_values import fits, lacks_quotes, natural
+from penstock.config.syntax.text_tree import FieldNode, ListNode, MessageNode, Node, ScalarNode
+from penstock.config.syntax.text_values import fits, is_readable, lacks_quotes, natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class TextWalk:
         nodes = written.value.items if isinstance(written.value, ListNode) else (written.value,)
         entries = [_entry(node) for node in nodes]
         if None in entries:
-            self._refuse(written, place, written.value, 'expected entries such as {key: "name" value: ...}')
+            self._refuse(written, place, written.value, 'expected entries such as {key: "name" value: 1}')
             return
         values = [((*place, key), value) for key, value in filter(None, entries)]
         for path, _ in values:
@@ -96,11 +96,8 @@ class TextWalk:
     def _values(self, written: FieldNode, values: list[tuple[Path, Node]], shape: Shape) -> None:
         """Leaves a field to protobuf if all its values fit, and sets it aside if not."""
         for path, node in values:
-            if lacks_quotes(node, shape):
-                self._refuse(written, path, node, "expected a string in quotes")
-                return
-            if not fits(node, shape) and isinstance(shape, SectionShape) and len(values) > 1:
-                self._refuse(written, path, node, "expected a section")
+            if problem := _refusal(node, shape, len(values)):
+                self._refuse(written, path, node, problem)
                 return
         if all(fits(node, shape) for _, node in values):
             self.fields.append(WrittenField(values[0][0], written.start, written.end))
@@ -115,12 +112,23 @@ class TextWalk:
         self.blanks.append((written.start, written.end))
 
     def _refuse(self, written: FieldNode, path: Path, node: Node, message: str) -> None:
-        self.parsed.add(path, f"is {natural(node)}; {message}", self.places.position(node.start))
+        self.parsed.add(path, message, self.places.position(node.start))
         self.parsed.broken.add(path)
         self.blanks.append((written.start, written.end))
 
     def _note(self, path: Path, offset: int) -> None:
         self.parsed.positions.setdefault(path, self.places.position(offset))
+
+
+def _refusal(node: Node, shape: Shape, num_values: int) -> str | None:
+    """Why a value cannot even be set aside, if so."""
+    if isinstance(node, ScalarNode) and not is_readable(node):
+        return f"has an escape that is no text: {node.tokens[0].text}"
+    if lacks_quotes(node, shape):
+        return f"is {natural(node)}; expected a string in quotes"
+    if isinstance(shape, SectionShape) and not fits(node, shape) and num_values > 1:
+        return f"is {natural(node)!r}; expected a section"
+    return None
 
 
 def _num_values(node: Node) -> int:

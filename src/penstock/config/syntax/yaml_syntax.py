@@ -94,7 +94,7 @@ class _Walk:
 
     def _scalar(self, node: yaml.ScalarNode, shape: Shape | None) -> Any:
         text = cast(str, node.value)
-        if node.style is not None or (self.typed and isinstance(shape, ScalarShape) and shape.type is str):
+        if node.style or (self.typed and isinstance(shape, ScalarShape) and shape.type is str):
             return text
         if text == "" and isinstance(shape, SectionShape):
             return {}
@@ -113,7 +113,7 @@ class _Walk:
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 self.parsed.add(path, "has a key that is not a name", _start(key_node))
-            elif key_node.value == "<<" and key_node.style is None:
+            elif key_node.value == "<<" and not key_node.style:
                 merged |= self._merged(value_node, path, shape)
             elif key_node.value in own:
                 self.parsed.add((*path, key_node.value), "is written twice", _start(key_node))

@@ -1,0 +1,175 @@
+"""Random valid sections of any schema, for property tests."""
+
+from typing import Any, TypeVar
+
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from pydantic import ValidationError
+
+from penstock.config.check import key_problems
+from penstock.config.markers import Refused
+from penstock.config.plain import section_data
+from penstock.config.section import Section
+from penstock.config.shape import (
+    AnyShape,
+    EnumShape,
+    FieldShape,
+    ListShape,
+    MapShape,
+    ScalarShape,
+    SectionShape,
+    Shape,
+    SizeShape,
+    UnionShape,
+    fields_of,
+)
+
+S = TypeVar("S", bound=Section)
+
+_TEXT = st.text(max_size=12) | st.sampled_from(
+    [
+        "",
+        " ",
+        "\x03",
+        "\x1d",
+        "\x00\x7f",
+        "null",
+        "1e-4",
+        "no",
+        "<<",
+        "# a",
+        "a: b",
+        "~",
+        '"',
+        "'",
+        "\\x03",
+        "é\u2028😀",
+    ]
+)
+_SCALARS: dict[type, SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.integers(1, 64) | st.integers(-(1 << 63), (1 << 63) - 1),
+    float: st.floats(0, 1) | st.floats(allow_nan=False) | st.integers(-9, 9),
+    str: _TEXT,
+}
+_SIZE = st.integers(0, 1 << 50) | st.sampled_from(["64MiB", "4GiB", "10MB", "1.5 GiB"])
+_FREE = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 53), 1 << 53) | st.floats(allow_nan=False) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+_MAX_REPAIRS = 60
+
+
+@st.composite
+def section_strategy(draw: DrawFn, root: type[S], max_depth: int = 6, max_fields: int = 6) -> S:
+    """A valid section of this class, as a run file could have written it.
+
+    Data are drawn from the shape of the class; what its validators refuse is taken out again.
+    """
+    data = draw(_section_data(root, max_depth, max_fields))
+    for _ in range(_MAX_REPAIRS):
+        places = [finding.place for finding in key_problems(data, root)]
+        if not places:
+            try:
+                return root.model_validate(data)
+            except ValidationError as error:
+                places = [_keys(detail["loc"], root) for detail in error.errors()]
+        for place in places:
+            _take_out(data, place)
+    assume(False)
+    raise AssertionError
+
+
+@st.composite
+def _section_data(draw: DrawFn, section: type[Section], depth: int, max_fields: int) -> dict[str, Any]:
+    fields = fields_of(section)
+    in_group = {name for members in section.one_of.values() for name in members}
+    required = [key for key, field in fields.items() if field.info.is_required()]
+    optional = [
+        key
+        for key, field in fields.items()
+        if key not in required
+        and field.name not in in_group
+        and not any(isinstance(marker, Refused) for marker in field.markers)
+    ]
+    chosen = list(required)
+    if depth > 0 and optional:
+        chosen += draw(st.lists(st.sampled_from(optional), unique=True, max_size=max_fields))
+    by_name = {field.name: field.key for field in fields.values()}
+    for group, members in section.one_of.items():
+        if group in section.required_one_of or (depth > 0 and draw(st.booleans())):
+            chosen.append(by_name[draw(st.sampled_from(members))])
+    return {key: draw(_field_data(fields[key], depth - 1, max_fields)) for key in chosen}
+
+
+def _field_data(field: FieldShape, depth: int, max_fields: int) -> SearchStrategy[Any]:
+    drawn = _data(field.shape, depth, max_fields)
+    default = field.default
+    is_plain = isinstance(default, str | int | float | bool) and not isinstance(field.shape, EnumShape)
+    return st.just(default) | drawn if is_plain else drawn
+
+
+def _data(shape: Shape, depth: int, max_fields: int) -> SearchStrategy[Any]:
+    if isinstance(shape, SectionShape):
+        return _section_data(shape.section, depth, max_fields)
+    if isinstance(shape, ListShape):
+        return st.lists(_data(shape.item, depth, max_fields), max_size=3)
+    if isinstance(shape, MapShape):
+        return st.dictionaries(_TEXT, _data(shape.value, depth, max_fields), max_size=3)
+    if isinstance(shape, UnionShape):
+        return st.one_of([_data(member, depth, max_fields) for member in shape.members])
+    if isinstance(shape, EnumShape):
+        return st.sampled_from(shape.names)
+    if isinstance(shape, ScalarShape):
+        return _SCALARS[shape.type]
+    return _SIZE if isinstance(shape, SizeShape) else _FREE if isinstance(shape, AnyShape) else st.nothing()
+
+
+def _keys(location: tuple[str | int, ...], root: type[Section]) -> tuple[str | int, ...]:
+    """A pydantic location with the keys of the file for Python names."""
+    keys: list[str | int] = []
+    shape: Shape | None = SectionShape(root)
+    for part in location:
+        if isinstance(shape, SectionShape):
+            by_name = {field.name: field for field in fields_of(shape.section).values()}
+            field = by_name.get(str(part)) or fields_of(shape.section).get(str(part))
+            if field is None:
+                break
+            keys.append(field.key)
+            shape = field.shape
+        else:
+            keys.append(part)
+            shape = (
+                shape.item
+                if isinstance(shape, ListShape)
+                else shape.value
+                if isinstance(shape, MapShape)
+                else None
+            )
+    return tuple(keys)
+
+
+def _take_out(data: Any, place: tuple[str | int, ...]) -> None:
+    """Removes what stands at a place; where nothing stands, what is around it."""
+    holder, key = None, None
+    current = data
+    for part in place:
+        is_there = (
+            part in current
+            if isinstance(current, dict)
+            else isinstance(current, list) and part < len(current)
+        )
+        if not is_there:
+            break
+        holder, key, current = current, part, current[part]
+    if holder is None:
+        data.clear()
+    else:
+        del holder[key]
+
+
+def written(section: Section) -> dict[str, Any]:
+    """What a section was written as: two sections are the same run file when these are equal."""
+    return section_data(section)
