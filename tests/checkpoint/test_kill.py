@@ -22,7 +22,8 @@ def save_forever(directory):
     store = CheckpointStore(directory, keep=2)
     newest = store.latest()
     for step in itertools.count(newest.step + 1 if newest else 1):
-        store.save(step, {{"table": torch.full(({NUM_ROWS},), float(step))}}, {{"progress": {{"step": step}}}})
+        table = torch.full(({NUM_ROWS},), float(step))
+        store.save(step, {{"table": table}}, {{"progress": {{"step": step}}}})
 
 torch.set_num_threads(1)
 for line in sys.stdin:

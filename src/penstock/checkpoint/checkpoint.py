@@ -1,5 +1,7 @@
 """One whole checkpoint, opened: verified first, then read."""
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.difference import Difference
 from penstock.checkpoint.documents import decode_document
 from penstock.checkpoint.durable import checksum
-from penstock.checkpoint.manifest import Manifest
+from penstock.checkpoint.manifest import Manifest, TensorRecord
 from penstock.checkpoint.ranks import Ranks
 from penstock.config.errors import CheckpointError
 
@@ -30,15 +32,27 @@ class Checkpoint:
         return self.manifest.step
 
     @property
+    def tensors(self) -> Mapping[str, TensorRecord]:
+        """Shape and dtype of every tensor, by name."""
+        return self.manifest.tensors
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of its tensors."""
         return frozenset(self.manifest.tensors)
 
     def difference(self, into: "Mapping[str, torch.Tensor]") -> Difference:
-        """How the tensors of `into` differ from those of the checkpoint by name, shape and dtype."""
+        """How the tensors of `into`, of all ranks together, differ from those of the checkpoint.
+
+        Every rank must call and learns the same: a rank knows the optimizer state of its own tables only.
+        """
         from penstock.checkpoint.tensors import describe
 
-        return Difference.between(self.manifest.tensors, describe(into))
+        own = {name: dataclasses.asdict(record) for name, record in describe(into).items()}
+        wanted: dict[str, TensorRecord] = {}
+        for of_rank in map(json.loads, self._ranks.tell_all(json.dumps(own))):
+            wanted.update((name, TensorRecord.from_json(record)) for name, record in of_rank.items())
+        return Difference.between(self.manifest.tensors, wanted)
 
     def load_tensors(self, into: "Mapping[str, torch.Tensor]", strict: bool = True) -> Difference:
         """Fill the tensors of `into` in place; every rank must call.

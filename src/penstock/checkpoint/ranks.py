@@ -35,8 +35,7 @@ class Ranks:
             result = action()
         except (OSError, CheckpointError) as error:
             problem = str(error)
-        message = np.frombuffer(problem.encode(), dtype=np.uint8)
-        problems = [part.tobytes().decode() for part in self.collectives.gather(message)]
+        problems = self.tell_all(problem)
         if any(problems):
             raise CheckpointError(next(filter(None, problems)))
         return result  # type: ignore[return-value]  # no problem anywhere, so this rank has its result
@@ -44,6 +43,11 @@ class Ranks:
     def first_only(self, action: Callable[[], None]) -> None:
         """Run `action` on the first rank while the others wait for its outcome."""
         self.together(action if self.world.is_first else lambda: None)
+
+    def tell_all(self, text: str) -> list[str]:
+        """Every rank's text, in rank order, on all ranks."""
+        content = np.frombuffer(text.encode(), dtype=np.uint8)
+        return [part.tobytes().decode() for part in self.collectives.gather(content)]
 
     def share_of(self, items: Sequence[str]) -> Sequence[str]:
         """This rank's part of work that is divided among all."""

@@ -25,11 +25,8 @@ def write_tensors(
     directory: Path, tensors: Mapping[str, torch.Tensor], alone: bool
 ) -> tuple[dict[str, FileRecord], dict[str, TensorRecord]]:
     """Write tensors below `directory`; the first rank learns what was written. Every rank must call."""
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
-        if not can_hold(tensor.dtype):
-            raise CheckpointError(f"'{name}' has dtype {dtype_name(tensor.dtype)}, which cannot be saved")
+    with _without_notices():
+        _require_tensors(tensors)
     writer = SafetensorsWriter(directory)
     with _engine_errors(directory):
         save(dict(tensors), storage_writer=writer, no_dist=alone)
@@ -46,18 +43,36 @@ def read_tensors(
 
 def describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRecord]:
     """Names, whole shapes and dtypes, to compare with what a checkpoint holds."""
-    return {
-        name: TensorRecord(tuple(tensor.size()), dtype_name(tensor.dtype)) for name, tensor in tensors.items()
-    }
+    with _without_notices():
+        return {
+            name: TensorRecord(tuple(tensor.size()), dtype_name(tensor.dtype))
+            for name, tensor in tensors.items()
+        }
+
+
+def _require_tensors(tensors: Mapping[str, torch.Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
+        if not can_hold(tensor.dtype):
+            raise CheckpointError(f"'{name}' has dtype {dtype_name(tensor.dtype)}, which cannot be saved")
 
 
 @contextmanager
 def _engine_errors(directory: Path) -> Iterator[None]:
     """Turn the engine's report of what failed on which rank into one line."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        with _without_notices():
             yield
     except CheckpointException as error:
         rank, (reason, _) = min(error.failures.items())
         raise CheckpointError(f"{directory}: rank {rank}: {reason}") from error
+
+
+@contextmanager
+def _without_notices() -> Iterator[None]:
+    """Leave out torch's notices about ShardedTensor, which is torchrec's choice, and a missing group."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        warnings.filterwarnings("ignore", message="Please use DTensor instead")
+        yield

@@ -1,0 +1,94 @@
+import pytest
+import torch
+import torchrec
+from tests.distributed.small_model import SPARSE, SmallModel, Training
+
+from penstock.distributed.groups import process_group
+from penstock.distributed.sharding import dense_parameters, plan_tables, shard
+from penstock.runtime.world import World
+
+TABLES = [f"table_feature_{index}" for index in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def group():
+    with process_group(World()):
+        yield
+
+
+def test_tables_are_made_at_sharding_by_their_own_function():
+    config = torchrec.EmbeddingBagConfig(
+        name="table", num_embeddings=5, embedding_dim=4, feature_names=["a"], init_fn=torch.nn.init.ones_
+    )
+    model = torchrec.EmbeddingBagCollection(tables=[config], device=torch.device("meta"))
+
+    sharded = shard(model, SPARSE["adagrad"], World())
+
+    ids = torchrec.KeyedJaggedTensor(keys=["a"], values=torch.tensor([0, 1, 4]), lengths=torch.tensor([1, 2]))
+    assert sharded(ids)["a"].tolist() == [[1.0] * 4, [2.0] * 4]
+
+
+def test_tables_move_in_backward_and_the_rest_belongs_to_the_dense_optimizer():
+    training = Training.start("sgd", "sgd")
+    before = training.state()
+    training.run(range(1))
+    after = training.state()
+
+    assert sorted(dense_parameters(training.model)) == [
+        "never_used",
+        "norm.bias",
+        "norm.weight",
+        "output.bias",
+        "output.weight",
+    ]
+    for table in TABLES:
+        name = f"model.tables.embedding_bags.{table}.weight"
+        assert not torch.equal(before[name], after[name])
+
+
+def test_a_frozen_table_does_not_move_and_the_others_do():
+    training = Training.start("adagrad", "adam", frozen="feature_1")
+    before = training.state()
+    training.run(range(3))
+    after = training.state()
+
+    moved = [
+        table
+        for table in TABLES
+        if not torch.equal(
+            before[f"model.tables.embedding_bags.{table}.weight"],
+            after[f"model.tables.embedding_bags.{table}.weight"],
+        )
+    ]
+    assert moved == ["table_feature_0", "table_feature_2"]
+
+
+def test_the_settings_of_the_sparse_optimizer_are_left_as_they_are():
+    settings = {"lr": 0.1}
+
+    shard(SmallModel(), (SPARSE["adagrad"][0], settings), World())
+
+    assert settings == {"lr": 0.1}
+
+
+def test_a_model_without_tables_can_be_sharded_too():
+    model = shard(torch.nn.Linear(2, 1), None, World())
+
+    assert sorted(dense_parameters(model)) == ["bias", "weight"]
+
+
+def test_tables_larger_than_any_host_are_planned_because_the_memory_plan_decides():
+    config = torchrec.EmbeddingBagConfig(
+        name="huge", num_embeddings=10**11, embedding_dim=64, feature_names=["a", "b"]
+    )
+    model = torchrec.EmbeddingBagCollection(tables=[config], device=torch.device("meta"))
+
+    plan = plan_tables(model, World(), torch.device("cpu"))
+
+    assert plan.plan[""]["huge"].sharding_type == "table_wise"
+
+
+def test_two_ranks_share_the_tables():
+    plan = plan_tables(SmallModel(), World(0, 2), torch.device("cpu"))
+
+    assert {tuple(placed.ranks) for placed in plan.plan["tables"].values()} == {(0,), (1,)}

@@ -1,0 +1,56 @@
+"""Runs a function of a test in two processes that form a gloo group, and gives back what each returned."""
+
+import os
+import socket
+import traceback
+from collections.abc import Callable
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+
+from penstock.distributed.groups import process_group
+from penstock.runtime.world import World
+
+TIMEOUT_SECONDS = 120
+
+
+def run_on_two_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """`function(world, collectives, *arguments)` on ranks 0 and 1; it must stand at the top of its module."""
+    context = get_context("spawn")
+    answers = context.SimpleQueue()
+    port = _free_port()
+    ranks = [
+        context.Process(target=_rank, args=(rank, port, answers, function, arguments), daemon=True)
+        for rank in range(2)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(TIMEOUT_SECONDS)
+    outcomes = [answers.get() for _ in ranks if not answers.empty()]
+    problems = [problem for _, problem, _ in outcomes if problem]
+    assert len(outcomes) == 2 and not problems, "\n".join(problems) or "a rank died or hangs"
+    return [answer for _, _, answer in sorted(outcomes, key=lambda outcome: outcome[0])]
+
+
+def _rank(
+    rank: int, port: int, answers: Any, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    world = World(rank, 2, rank)
+    try:
+        with process_group(world, timeout_seconds=60) as collectives:
+            answer = function(world, collectives, *arguments)
+            collectives.barrier()  # the first rank keeps the group's address book; it must not leave first
+    except Exception:
+        answers.put((rank, f"rank {rank}: {traceback.format_exc()}", None))
+    else:
+        answers.put((rank, "", answer))
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
