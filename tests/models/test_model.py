@@ -73,6 +73,12 @@ REFUSED = {
         "mmoe": {"expert_mlp": {}, "num_expert": 2},
     },
     "model_config.num_class: 3 classes are not available yet": {"num_class": 3},
+    "model_config.deepfm.wide_embedding_dim: is 6, not a multiple of 4; use 8": {
+        "deepfm": {"deep": {}, "wide_embedding_dim": 6}
+    },
+    "model_config.deepfm.wide_init_fn: 'ones' is not an initialiser; did you mean 'ones_'?": {
+        "deepfm": {"deep": {}, "wide_init_fn": "ones"}
+    },
     GROUPS + "nothing reads the group 'dep'; known: deep (DEEP), wide (WIDE), fm (DEEP)": {
         "feature_groups": [{**DEEP, "group_name": "dep"}]
     },

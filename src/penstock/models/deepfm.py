@@ -33,7 +33,7 @@ class DeepFM(Model):
     def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
         require_groups(model, section)
-        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn)
+        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, "model_config.deepfm")
         plan = with_fm_group(plan_tables(model.feature_groups, inputs.features, wide_tables))
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         self.wide = Wide(plan.groups["wide"]) if "wide" in plan.groups else None

@@ -27,6 +27,8 @@ class WideTables:
 
     dim: int = 4
     init_fn: str | None = None
+    path: str = "model_config"
+    """The section that says so, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Table:
     data_type: str
     initializer: Initializer
     weighted: bool
+    is_wide: bool
     features: tuple[str, ...]
 
     @property
@@ -107,11 +110,10 @@ class _Planner:
                 self._report(table, "a weighted feature cannot be pooled by mean; use sum")
             if table.data_type != "FP32":
                 self._report(table, f"data_type {table.data_type} is not available yet; available: FP32")
-            if table.dim % DIM_STEP:
-                nearest = table.dim + -table.dim % DIM_STEP
-                self._report(
-                    table, f"embedding_dim is {table.dim}, not a multiple of {DIM_STEP}; use {nearest}"
-                )
+            if table.dim % DIM_STEP and not table.is_wide:
+                self._report(table, f"embedding_dim {_not_a_step(table.dim)}")
+        if self.wide.dim % DIM_STEP:
+            self.problems.append(Problem(f"{self.wide.path}.wide_embedding_dim", _not_a_step(self.wide.dim)))
 
     def _group_problems(self, group: "FeatureGroupConfig", path: str) -> Iterator[Problem]:
         if str(group.group_type) not in ("DEEP", "WIDE"):
@@ -142,7 +144,9 @@ class _Planner:
     def _table(self, feature: str, spec: "TableSpec", is_wide: bool) -> Table:
         """The table that one feature asks for; a wide one has the rows of the deep one, but its own width."""
         init_fn = (self.wide.init_fn or DEFAULT_WIDE_INIT) if is_wide else (spec.init_fn or DEFAULT_INIT)
-        path = "model_config.wide_init_fn" if is_wide else f"feature_configs: feature '{feature}': init_fn"
+        path = (
+            f"{self.wide.path}.wide_init_fn" if is_wide else f"feature_configs: feature '{feature}': init_fn"
+        )
         return Table(
             name=f"{spec.name}_wide" if is_wide else spec.name,
             num_rows=spec.num_rows,
@@ -152,6 +156,7 @@ class _Planner:
             data_type=str(spec.data_type),
             initializer=parse_initializer(init_fn, path),
             weighted=spec.weighted,
+            is_wide=is_wide,
             features=(feature,),
         )
 
@@ -169,3 +174,7 @@ class _Planner:
         self.problems.append(
             Problem(f"feature_configs: feature '{table.features[0]}': table '{table.name}'", message)
         )
+
+
+def _not_a_step(dim: int) -> str:
+    return f"is {dim}, not a multiple of {DIM_STEP}; use {dim + -dim % DIM_STEP}"

@@ -29,13 +29,13 @@ class WideAndDeep(Model):
     def __init__(self, model: "ModelConfig", section: "WideAndDeepSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
         require_groups(model, section)
-        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn)
+        path = "model_config.wide_and_deep"
+        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         self.wide = Wide(plan.groups["wide"])
-        self.deep = MLP(self.embedding_group.width("deep"), section.deep, "model_config.wide_and_deep.deep")
-        path = "model_config.wide_and_deep.final"
-        self.final = MLP(1 + self.deep.output_dim, section.final, path) if section.final else None
+        self.deep = MLP(self.embedding_group.width("deep"), section.deep, f"{path}.deep")
+        self.final = MLP(1 + self.deep.output_dim, section.final, f"{path}.final") if section.final else None
         self.output = nn.Linear(self.final.output_dim if self.final is not None else self.deep.output_dim, 1)
 
     def predict(self, batch: Batch) -> Tensors:
