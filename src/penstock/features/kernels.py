@@ -10,6 +10,7 @@ column is really parsed. Everything compiled is in this one file, since numba's 
 file only.
 """
 
+from math import ldexp
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,14 @@ def _sign(data: Any, begin: Any, end: Any) -> Any:
 def _integer(data: Any, begin: Any, end: Any) -> Any:
     """The integer that the extent spells, and whether it is one of 64 bits."""
     negative, begin = _sign(data, begin, end)
-    if begin == end:
-        return np.int64(0), False
-    largest = np.uint64(9223372036854775808) if negative else np.uint64(9223372036854775807)
-    value = np.uint64(0)
+    value, known = np.uint64(0), begin < end
     for i in range(begin, end):
         digit = np.uint64(data[i]) - np.uint64(48)
-        if digit > np.uint64(9) or value > (largest - digit) // np.uint64(10):
+        if digit > np.uint64(9) or value > np.uint64(922337203685477580):
             return np.int64(0), False
         value = value * np.uint64(10) + digit
-    return np.int64(~value + np.uint64(1) if negative else value), True
+    known = known and value <= np.uint64(9223372036854775807) + np.uint64(negative)
+    return np.int64(~value + np.uint64(1) if negative else value), known
 
 
 _POWERS_OF_FIVE = powers_of_five()
@@ -157,12 +156,11 @@ def _multiply(left: Any, right: Any) -> Any:
 
 
 @_compiled
-def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
+def _nearest_double(digits: Any, power: Any) -> Any:
     """The double nearest to digits * 10**power.
 
     Small numbers are one exact operation on doubles. The rest is the method of Lemire, "Number parsing at a
-    gigabyte per second": the leading bits of digits * 5**power tell the nearest double. `pattern` is a
-    one-word scratch array through which bits become a double.
+    gigabyte per second": the leading bits of digits * 5**power tell the nearest double.
     """
     if digits <= np.uint64(1 << 53) and -22 <= power <= 22:
         return digits / _POWERS_OF_TEN[-power] if power < 0 else digits * _POWERS_OF_TEN[power]
@@ -178,11 +176,11 @@ def _nearest_double(digits: Any, power: Any, pattern: Any) -> Any:
         low += carry
         if carry > low:
             high += np.uint64(1)
-    return _rounded(high, low, power, shift, pattern)
+    return _rounded(high, low, power, shift)
 
 
 @_compiled
-def _rounded(high: Any, low: Any, power: Any, shift: Any, pattern: Any) -> Any:
+def _rounded(high: Any, low: Any, power: Any, shift: Any) -> Any:
     """The double of these leading bits, to nearest, ties to even."""
     upper = np.int64(high >> np.uint64(63))
     fraction = high >> np.uint64(upper + 9)
@@ -191,23 +189,16 @@ def _rounded(high: Any, low: Any, power: Any, shift: Any, pattern: Any) -> Any:
         if exponent <= -63:
             return 0.0
         fraction >>= np.uint64(1 - exponent)
-        pattern[0] = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
-        return pattern.view(np.float64)[0]
+        return ldexp(np.float64((fraction + (fraction & np.uint64(1))) >> np.uint64(1)), -1074)
     tie = low <= np.uint64(1) and -4 <= power <= 23 and fraction & np.uint64(3) == np.uint64(1)
     if tie and fraction << np.uint64(upper + 9) == high:
         fraction -= np.uint64(1)
     fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
-    if fraction >> np.uint64(53) != np.uint64(0):
-        fraction = np.uint64(1 << 52)
-        exponent += 1
-    if exponent >= 2047:
-        return np.inf
-    pattern[0] = (fraction & np.uint64((1 << 52) - 1)) | (np.uint64(exponent) << np.uint64(52))
-    return pattern.view(np.float64)[0]
+    return ldexp(np.float64(fraction), exponent - 1075)
 
 
 @_compiled
-def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
+def _number(data: Any, begin: Any, end: Any) -> Any:
     """The number that the extent spells, and whether it spells one."""
     negative, begin = _sign(data, begin, end)
     digits, power, position, any_digit = _decimal_digits(data, begin, end)
@@ -218,7 +209,7 @@ def _number(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
         if position < end:
             exponent, known = _exponent(data, position, end)
             power += exponent
-        value = _nearest_double(digits, power, pattern)
+        value = _nearest_double(digits, power)
     return (-value if negative else value), known
 
 
@@ -319,7 +310,7 @@ def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
 
 
 @_compiled
-def _split_weight(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
+def _split_weight(data: Any, begin: Any, end: Any) -> Any:
     """Where the key of "key:weight" ends, the weight (1 where there is none), and whether it is finite."""
     colon = end - 1
     while colon >= begin and data[colon] != 58:
@@ -327,34 +318,24 @@ def _split_weight(data: Any, begin: Any, end: Any, pattern: Any) -> Any:
     if colon < begin:
         return end, 1.0, True
     weight_begin, weight_end = _trim(data, colon + 1, end)
-    weight, known = _number(data, weight_begin, weight_end, pattern)
+    weight, known = _number(data, weight_begin, weight_end)
     return colon, weight, known and np.isfinite(weight)
 
 
 @_compiled
-def _id(data: Any, begin: Any, end: Any, rule: Any, num_buckets: Any, vocabulary: Any) -> Any:
-    """The id of a key, and whether it has one."""
-    if rule == PARSE_INTEGER:
-        return _integer(data, begin, end)
-    if rule == HASH:
-        return np.int64(xxh64(data, begin, end) % np.uint64(num_buckets)), True
-    slots, key_data, key_offsets, key_ids, other_id = vocabulary
-    key = slots[_slot(data, begin, end, slots, key_data, key_offsets)]
-    return (key_ids[key] if key >= 0 else np.int64(other_id)), True
-
-
-@_compiled
-def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any) -> Any:
+def encode_ids(  # noqa: C901
+    text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any
+) -> Any:
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
-    `text` is (data, offsets), `vocabulary` (slots, key_data, key_offsets, ids of the keys, id of other keys),
-    `out` (values, lengths, weights, bad); tokens have weights if there is room for them. Gives the number of
-    values.
+    `text` is (data, offsets), `vocabulary` (slots, their ids, key_data, key_offsets) and `out` (values,
+    lengths, weights, bad); tokens have weights if there is room for them. Gives the number of values. Long,
+    because handing these tuples on to a function for each token would cost several times the work.
     """
     data, offsets = text
+    slots, slot_ids, key_data, key_offsets = vocabulary
     values, lengths, weights, bad = out
     weighted = len(weights) > 0
-    pattern = np.empty(1, np.uint64)
     count = 0
     for row in range(len(offsets) - 1):
         begin, text_end, before = offsets[row], offsets[row + 1], count
@@ -362,13 +343,19 @@ def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabular
             end = _find(data, begin, text_end, separator)
             key_begin, key_end, known = begin, end, True
             if weighted:
-                key_end, weights[count], known = _split_weight(data, begin, end, pattern)
+                key_end, weights[count], known = _split_weight(data, begin, end)
                 if not known:
                     return _fail(bad, row, begin, end, NOT_A_WEIGHT)
             if rule == PARSE_INTEGER:
                 key_begin, key_end = _trim(data, key_begin, key_end)
             if key_begin < key_end:
-                values[count], known = _id(data, key_begin, key_end, rule, num_buckets, vocabulary)
+                if rule == PARSE_INTEGER:
+                    values[count], known = _integer(data, key_begin, key_end)
+                elif rule == HASH:
+                    values[count] = np.int64(xxh64(data, key_begin, key_end) % np.uint64(num_buckets))
+                else:
+                    slot = _slot(data, key_begin, key_end, slots, key_data, key_offsets)
+                    values[count] = slot_ids[slot]
                 if not known:
                     return _fail(bad, row, begin, end, NOT_AN_INTEGER)
                 count += 1
@@ -382,7 +369,6 @@ def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabular
 @_compiled
 def parse_numbers(data: Any, offsets: Any, separator: Any, values: Any, lengths: Any, bad: Any) -> Any:
     """Splits texts into numbers, and gives their number. An empty token among others is bad."""
-    pattern = np.empty(1, np.uint64)
     count = 0
     for text in range(len(offsets) - 1):
         begin, text_end = _trim(data, offsets[text], offsets[text + 1])
@@ -390,7 +376,7 @@ def parse_numbers(data: Any, offsets: Any, separator: Any, values: Any, lengths:
         while more:
             token_end = _find(data, begin, text_end, separator)
             number_begin, number_end = _trim(data, begin, token_end)
-            values[count], known = _number(data, number_begin, number_end, pattern)
+            values[count], known = _number(data, number_begin, number_end)
             if not known:
                 return _fail(bad, text, begin, token_end, NOT_A_NUMBER)
             count += 1

@@ -77,12 +77,12 @@ class TextVocabulary:
 
     @cached_property
     def table(self) -> tuple[Any, ...]:
-        """Slots, keys and ids as the kernels take them."""
+        """Slots, their ids, and the keys, as the kernels take them; a free slot has the id of other texts."""
         keys = text_of(list(self._ids_by_text))
         slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int64)
         _kernels().fill_slots(keys.data, keys.offsets, slots)
-        key_ids = np.array(list(self._ids_by_text.values()), np.int64)
-        return slots, keys.data, keys.offsets, key_ids, self._other_id
+        ids = np.array([*self._ids_by_text.values(), self._other_id], np.int64)
+        return slots, ids[slots], keys.data, keys.offsets
 
 
 def parse_integers(text: Text, separator: bytes, weighted: bool) -> TextIds:
@@ -171,4 +171,4 @@ def _kernels() -> "ModuleType":
 
 
 _EMPTY_TEXT = np.frombuffer(b"", np.uint8)
-_NO_VOCABULARY = (np.full(1, -1, np.int64), _EMPTY_TEXT, np.zeros(1, np.int64), np.zeros(0, np.int64), 0)
+_NO_VOCABULARY = (np.full(1, -1, np.int64), np.zeros(1, np.int64), _EMPTY_TEXT, np.zeros(1, np.int64))
