@@ -5,7 +5,6 @@ milliseconds and does not import torch.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from penstock.runtime.world import World
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
-
-try:
-    __version__ = version("penstock")
-except PackageNotFoundError:
-    __version__ = "0.0.0+unknown"
 
 _PLACES = {
     "BudgetExceeded": "penstock.config.errors",
@@ -70,6 +64,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("penstock")
     if name not in _PLACES:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
     return getattr(import_module(_PLACES[name]), name)

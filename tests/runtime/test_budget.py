@@ -22,7 +22,10 @@ def test_a_lease_is_returned_at_the_end_of_the_block():
 def test_a_request_larger_than_the_share_names_the_setting():
     share = MemoryBudget(64 * MIB).share("shuffle", 48 * MIB, setting="data_config.shuffle_buffer")
 
-    with pytest.raises(BudgetExceeded, match="shuffle needs 49MiB at once but may hold 48MiB; raise data_config.shuffle_buffer"):
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"shuffle needs 49MiB at once but may hold 48MiB; raise data_config.shuffle_buffer",
+    ):
         share.acquire(49 * MIB)
 
 
@@ -30,7 +33,9 @@ def test_shares_beyond_the_limit_are_refused_with_who_holds_what():
     budget = MemoryBudget(64 * MIB)
     budget.share("reader", 48 * MIB)
 
-    with pytest.raises(BudgetExceeded, match="prefetch asks for 32MiB but only 16MiB of 64MiB are left .reader 48MiB."):
+    with pytest.raises(
+        BudgetExceeded, match=r"prefetch asks for 32MiB but only 16MiB of 64MiB are left \(reader 48MiB\)"
+    ):
         budget.share("prefetch", 32 * MIB)
 
 

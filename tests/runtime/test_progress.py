@@ -23,7 +23,10 @@ def run(steps, every, seconds_per_step):
 
 
 def test_a_line_every_so_many_steps():
-    assert run(steps=4, every=2, seconds_per_step=10) == ["train: step 2/4  loss 0.5", "train: step 4/4  loss 0.5"]
+    assert run(steps=4, every=2, seconds_per_step=10) == [
+        "train: step 2/4  loss 0.5",
+        "train: step 4/4  loss 0.5",
+    ]
 
 
 def test_never_more_than_one_line_a_second_but_always_the_last():

@@ -10,6 +10,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.errors import Debug
 from penstock.cli.evaluate import evaluate
 from penstock.cli.inspect import inspect
+from penstock.cli.messages import show_messages
 from penstock.cli.predict import predict
 from penstock.cli.sample_data import sample_data
 from penstock.cli.schema import schema
@@ -35,6 +36,7 @@ def program(
 ) -> None:
     """Carry training data from disk to a trained model inside a memory limit."""
     Debug.shown = debug
+    show_messages()
 
 
 app.command()(train)

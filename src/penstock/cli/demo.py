@@ -11,12 +11,15 @@ from penstock.cli.options import Plain
 
 def demo(
     run_file: Annotated[Path, typer.Option("--run_file")] = Path("examples/quickstart.yaml"),
-    data: Annotated[Path, typer.Option("--data", help="Where the sample data go, or are.")] = Path("data/clicks"),
+    data: Annotated[Path, typer.Option("--data", help="Where the sample data go, or are.")] = Path(
+        "data/clicks"
+    ),
     rows: Annotated[int, typer.Option("--rows", min=1000)] = 500_000,
     plain: Plain = False,
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
         from penstock.pipeline.demo import run_demo
+        from penstock.pipeline.summary import demo_summary
 
-        run_demo(run_file, data, rows, plain)
+        print(demo_summary(run_demo(run_file, data, rows, plain)))

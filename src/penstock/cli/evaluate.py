@@ -8,7 +8,8 @@ from penstock.cli import options
 from penstock.cli.errors import one_line_errors
 
 ResultFile = Annotated[
-    str | None, typer.Option("--eval_result_filename", help="Also write the result to this file of the model_dir.")
+    str | None,
+    typer.Option("--eval_result_filename", help="Also write the result to this file of the model_dir."),
 ]
 
 

@@ -14,7 +14,8 @@ Sets = Annotated[
     typer.Option("--set", metavar="PATH=VALUE", help="Change a key of the run file; may be repeated."),
 ]
 EditJson = Annotated[
-    str | None, typer.Option("--edit_config_json", metavar="JSON", help="Changes as one JSON object of path: value.")
+    str | None,
+    typer.Option("--edit_config_json", metavar="JSON", help="Changes as one JSON object of path: value."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Keys that have no effect here are errors.")]
 ModelDir = Annotated[str | None, typer.Option("--model_dir", help="Where everything of the run goes.")]
@@ -24,7 +25,9 @@ Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Me
 Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
 CheckpointPath = Annotated[
     str | None,
-    typer.Option("--checkpoint_path", metavar="PATH", help="A checkpoint, 'latest' or 'best' (default: latest)."),
+    typer.Option(
+        "--checkpoint_path", metavar="PATH", help="A checkpoint, 'latest' or 'best' (default: latest)."
+    ),
 ]
 
 

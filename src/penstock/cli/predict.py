@@ -12,13 +12,15 @@ def predict(
     run_file: options.RunFile,
     predict_input_path: Annotated[str, typer.Option("--predict_input_path", help="Files to score.")],
     predict_output_path: Annotated[
-        str, typer.Option("--predict_output_path", help="A .parquet or .csv file, or a folder of Parquet parts.")
+        str,
+        typer.Option("--predict_output_path", help="A .parquet or .csv file, or a folder of Parquet parts."),
     ],
     reserved_columns: Annotated[
         str, typer.Option("--reserved_columns", help="Input columns to keep, separated by commas.")
     ] = "",
     output_columns: Annotated[
-        str, typer.Option("--output_columns", help="Predictions to write, separated by commas (default: all).")
+        str,
+        typer.Option("--output_columns", help="Predictions to write, separated by commas (default: all)."),
     ] = "",
     batch_size: Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows per batch.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many rows.")] = None,

@@ -14,22 +14,29 @@ def sample_data(
     kind: Annotated[str, typer.Option("--kind", help="clicks or criteo.")] = "clicks",
     file_format: Annotated[str, typer.Option("--format", help="parquet or csv.")] = "parquet",
     files: Annotated[int, typer.Option("--files", min=1, help="Files per split.")] = 4,
-    row_group_rows: Annotated[int, typer.Option("--row_group_rows", min=1, help="Rows per row group.")] = 65_536,
+    row_group_rows: Annotated[
+        int, typer.Option("--row_group_rows", min=1, help="Rows per row group.")
+    ] = 65_536,
     seed: Annotated[int, typer.Option("--seed", help="Another seed gives other data.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace sample data written before.")
+    ] = False,
 ) -> None:
     """Write data with a known answer: labels come from a planted model, so the best possible AUC is known."""
     with one_line_errors():
         from penstock.prep.sample_data import write_sample_data
+        from penstock.runtime.progress import Progress, open_display
 
-        summary = write_sample_data(
-            kind,
-            rows,
-            out,
-            format=file_format,
-            num_files=files,
-            row_group_rows=row_group_rows,
-            seed=seed,
-            overwrite=overwrite,
-        )
+        with Progress(open_display("sample data", "rows"), total=rows) as progress:
+            summary = write_sample_data(
+                kind,
+                rows,
+                out,
+                format=file_format,
+                num_files=files,
+                row_group_rows=row_group_rows,
+                seed=seed,
+                overwrite=overwrite,
+                on_rows=progress.advance,
+            )
         print(summary.describe())

@@ -1,6 +1,7 @@
 """The prediction loop: scores in input order, beside the columns that were asked to stay."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -35,20 +36,21 @@ def select(predictions: Predictions, names: Sequence[str] | None) -> Predictions
 
 def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:
     """Arrow columns of one batch."""
-    reserved = batch.reserves.get() if batch.reserves is not None else None
-    columns: dict[str, pa.Array] = {}
+    reserved = batch.reserves.get()
+    columns: dict[str, pa.Array[Any]] = {}
     if reserved is not None:
         columns.update(zip(reserved.schema.names, reserved.columns, strict=True))
     for name, values in predictions.items():
         if name in columns:
-            raise ConfigError(f"reserved column '{name}' has the name of a prediction; rename it or leave it out")
+            raise ConfigError(
+                f"reserved column '{name}' has the name of a prediction; rename it or leave it out"
+            )
         columns[name] = as_arrow(values)
     return pa.RecordBatch.from_pydict(columns)
 
 
-def as_arrow(values: torch.Tensor) -> pa.Array:
+def as_arrow(values: torch.Tensor) -> "pa.Array[Any]":
     """A column of numbers, or of fixed-size lists for predictions with a width."""
     array = values.detach().to("cpu", torch.float32).numpy()
-    if array.ndim == 1:
-        return pa.array(array)
-    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
+    flat: pa.Array[Any] = pa.array(array.reshape(-1))
+    return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])

@@ -20,7 +20,10 @@ class LearningRates:
 
     def values(self, progress: TrainingProgress) -> dict[str, float]:
         """The rate of each optimizer for the next step."""
-        return {name: schedule.value(progress.step, progress.epoch) for name, (_, schedule) in self._scheduled.items()}
+        return {
+            name: schedule.value(progress.step, progress.epoch)
+            for name, (_, schedule) in self._scheduled.items()
+        }
 
     def apply(self, progress: TrainingProgress) -> None:
         """Bring the rates to the optimizers, where they changed."""
@@ -33,7 +36,9 @@ class LearningRates:
 class TrainStep:
     """Takes steps with a model whose tables update themselves in the backward pass."""
 
-    def __init__(self, model: nn.Module, dense_optimizer: torch.optim.Optimizer, rates: LearningRates) -> None:
+    def __init__(
+        self, model: nn.Module, dense_optimizer: torch.optim.Optimizer, rates: LearningRates
+    ) -> None:
         self._model, self._dense_optimizer, self._rates = model, dense_optimizer, rates
 
     def __call__(self, batch: Batch, progress: TrainingProgress) -> float:

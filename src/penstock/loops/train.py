@@ -99,7 +99,10 @@ def train(
 
 
 def tell_what_is_due(
-    hooks: Hooks, timetable: Timetable, progress: TrainingProgress, due: Callable[[Every, TrainingProgress], bool]
+    hooks: Hooks,
+    timetable: Timetable,
+    progress: TrainingProgress,
+    due: Callable[[Every, TrainingProgress], bool],
 ) -> None:
     """Save first, so that an evaluation always speaks of a checkpoint that exists."""
     if due(timetable.save_every, progress):

@@ -1,6 +1,6 @@
 """Which evaluated checkpoint was the best."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.config.errors import CheckpointError
@@ -26,7 +26,7 @@ def best_step(evaluations: Iterable[EvaluationRecord], export: ExportConfig) -> 
     return best[1] if best is not None else None
 
 
-def require_best_step(evaluations: list[EvaluationRecord], export: ExportConfig, folder: str) -> int:
+def require_best_step(evaluations: Sequence[EvaluationRecord], export: ExportConfig, folder: str) -> int:
     """The best step, or an error that says why there is none."""
     if not evaluations:
         raise CheckpointError(f"{folder}: nothing was evaluated yet; evaluate first, then ask for the best")
@@ -42,4 +42,6 @@ def require_best_step(evaluations: list[EvaluationRecord], export: ExportConfig,
 
 def values_of(record: EvaluationRecord) -> dict[str, float]:
     """Metrics and losses of one evaluation, by name; undefined ones are left out."""
-    return {name: value for name, value in {**record["losses"], **record["metrics"]}.items() if value is not None}
+    return {
+        name: value for name, value in {**record["losses"], **record["metrics"]}.items() if value is not None
+    }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from penstock.distributed.groups import process_group
 from penstock.pipeline.evaluation import Evaluator
 from penstock.pipeline.memory_plan import limit_of
+from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import require_available
 from penstock.pipeline.training_parts import build_training
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import World
@@ -28,7 +28,7 @@ class CheckResult:
 
 def check(run: RunConfig) -> CheckResult:
     """Open the data, build the model, take one batch through it."""
-    require_available(run)
+    require_for_training(run)
     with ExitStack() as stack:
         monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
         stack.enter_context(process_group(World()))

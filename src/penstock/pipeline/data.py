@@ -32,6 +32,15 @@ class DataSource:
         """The files' paths, in reading order."""
         return [file.path for file in self.files]
 
+    def num_batches(self, data: DataConfig) -> int | None:
+        """Batches of one epoch, where the files say how many rows they have without being read."""
+        share = Share("counting", SAMPLING_BYTES)
+        num_rows = open_reader(data, self.files, self.columns, share).num_rows
+        if num_rows is None:
+            return None
+        whole, rest = divmod(num_rows, data.batch_size)
+        return whole + (rest > 0 and not data.drop_remainder)
+
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.files}
@@ -59,7 +68,7 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     if rows < 2:
         raise ConfigError.at(
             "data_config.shuffle_buffer",
-            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(row_bytes)}; nothing would be shuffled",
+            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(row_bytes)}",
         )
     return rows
 
@@ -77,7 +86,7 @@ def training_batches(
     data: DataConfig, source: DataSource, parser: Parser, budget: MemoryBudget, num_shuffle_rows: int
 ) -> Prefetch[Batch]:
     """Batches to train on: read, shuffled when asked for, cut, parsed; made by one background thread."""
-    stream = open_reader(
+    stream: RecordStream = open_reader(
         data,
         source.files,
         source.columns,

@@ -1,47 +1,46 @@
 """The demonstration: data with a known answer, a model, and how near it comes."""
 
+import logging
 import shutil
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.run_files import load_run
+from penstock.pipeline.training import TrainResult, train
 from penstock.prep.sample_data import read_summary, write_sample_data
 
+logger = logging.getLogger(__name__)
 
-def run_demo(run_file: Path, data: Path, num_rows: int, plain: bool) -> None:
-    """Each stage says what it does; data of an earlier demonstration are used again, its run is replaced."""
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What was trained, and the AUC that no model can pass."""
+
+    trained: TrainResult
+    attainable_auc: float
+
+
+def run_demo(run_file: Path, data: Path, num_rows: int, plain: bool) -> DemoResult:
+    """Make data, train, evaluate. Data of an earlier demonstration are used again, its run is replaced."""
     if not run_file.is_file():
         raise ConfigError(f"{run_file} is not there; run the demonstration from the folder of the repository")
     if (data / "sample.json").exists():
-        say(f"1/3  sample data: already in {data}")
+        logger.info("1/2  sample data: already in %s", data)
     else:
-        say(f"1/3  sample data: {num_rows:,} rows into {data}")
+        logger.info("1/2  sample data: %s rows into %s", f"{num_rows:,}", data)
         write_sample_data("clicks", num_rows, data)
     inputs = {"train_input_path": f"{data}/train/*.parquet", "eval_input_path": f"{data}/test/*.parquet"}
     run = load_run(run_file, inputs)
     forget_earlier_run(ModelDir.of(run.model_dir))
-
-    say(f"2/3  training {run_file}")
-    from penstock.pipeline.training import train
-
-    result = train(run, plain=plain)
-
-    say("3/3  evaluated on the test split")
-    from penstock.pipeline.summary import training_summary
-
+    logger.info("2/2  training %s", run_file)
+    trained = train(run, plain=plain)
     attainable = read_summary(data).splits["test"].labels["click"].attainable_auc
-    print(training_summary(result))
-    print(f"test AUC  {result.metrics['auc']:.4f}, where {attainable:.4f} is the best that any model can reach")
+    return DemoResult(trained, float("nan") if attainable is None else attainable)
 
 
 def forget_earlier_run(folder: ModelDir) -> None:
     """The demonstration starts afresh each time; only what looks like a run of ours is removed."""
     if folder.checkpoints.is_dir() and folder.run_file.is_file():
         shutil.rmtree(folder.path)
-
-
-def say(line: str) -> None:
-    """A line on stderr, before the work it announces."""
-    print(line, file=sys.stderr, flush=True)

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from penstock.batching.prefetch import Prefetch
 from penstock.distributed.groups import process_group
-from penstock.loops.evaluate import Evaluation, evaluate as evaluate_loop
+from penstock.loops.evaluate import Evaluation
+from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.pipeline.data import DataSource, find_files, scoring_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.parts import build_parser
+from penstock.pipeline.requirements import model_section, require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import model_section, require_available
 from penstock.pipeline.scoring import open_scoring
 from penstock.pipeline.sharded import ShardedModel
 from penstock.runtime.budget import MemoryBudget
@@ -106,9 +107,8 @@ def evaluate_checkpoint(
     run: RunConfig, checkpoint: str | None = None, *, result_filename: str | None = None, plain: bool = True
 ) -> EvaluationResult:
     """Evaluate a checkpoint; with `result_filename`, also write the result into the model_dir."""
-    require_available(run)
+    require_for_evaluation(run)
     started_at = time.perf_counter()
-    find_files(run.eval_input_path, "eval_input_path")
     with ExitStack() as stack:
         monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
         stack.enter_context(process_group(World()))
@@ -117,7 +117,11 @@ def evaluate_checkpoint(
         evaluator = Evaluator(run, scoring.sharded, scoring.budget, monitor, stream="", plain=plain)
         evaluation = evaluator.evaluate()
     result = EvaluationResult(
-        scoring.checkpoint.path, scoring.checkpoint.step, evaluation, time.perf_counter() - started_at, monitor.report
+        scoring.checkpoint.path,
+        scoring.checkpoint.step,
+        evaluation,
+        time.perf_counter() - started_at,
+        monitor.report,
     )
     if result_filename:
         write_result(ModelDir.of(run.model_dir).path / result_filename, result)

@@ -9,8 +9,8 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import train_section
 from penstock.pipeline.saving import Saver
 from penstock.pipeline.step_log import StepLog
 from penstock.pipeline.training_parts import Training
@@ -33,14 +33,22 @@ class TrainingHooks:
         plain: bool,
     ) -> None:
         self.evaluation: Evaluation | None = None
-        self._run, self._training, self._saver, self._monitor, self._stop = run, training, saver, monitor, stop
+        self._run, self._training, self._saver, self._monitor, self._stop = (
+            run,
+            training,
+            saver,
+            monitor,
+            stop,
+        )
         train, progress = train_section(run), training.progress
-        self._bar = Progress(open_display("train", "step", plain), total=train.num_steps, every=1)
+        self._bar = Progress(open_display("train", "step", plain), total=training.total_steps, every=1)
         self._bar.done = progress.step
         self._log = StepLog(
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
-        self._evaluator = Evaluator(run, training.sharded, training.budget, monitor) if run.eval_input_path else None
+        self._evaluator = (
+            Evaluator(run, training.sharded, training.budget, monitor) if run.eval_input_path else None
+        )
         self._evaluated_step: int | None = None
         self._header_written = False
 
@@ -100,7 +108,11 @@ class TrainingHooks:
             progress.step,
             rows=progress.rows,
             epoch=progress.epoch,
-            memory={"peak_bytes": report.peak_bytes, "peak_stage": report.peak_stage, "by_stage": report.stage_peaks},
+            memory={
+                "peak_bytes": report.peak_bytes,
+                "peak_stage": report.peak_stage,
+                "by_stage": report.stage_peaks,
+            },
         )
 
     def _write_header(self, progress: TrainingProgress) -> None:

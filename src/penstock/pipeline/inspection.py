@@ -64,7 +64,9 @@ def inspect_data(path: str) -> Inspection:
     reading = ReadingSection(with_header=True)
     schema = open_reader(reading, files, None, Share("inspect", CSV_BYTES)).schema
     facts = {"files": len(files), "bytes_on_disk": sum(file.size_bytes for file in files)}
-    table = [{"column": column.name, "type": str(column.type)} for column in schema if column.name != ROW_COLUMN]
+    table = [
+        {"column": column.name, "type": str(column.type)} for column in schema if column.name != ROW_COLUMN
+    ]
     return Inspection("text files (their first line taken for names)", facts, "columns", table)
 
 
@@ -159,7 +161,8 @@ def inspect_run(path: Path) -> Inspection:
         "checkpoints": ", ".join(f"step-{step}" for step in store.steps()) or "none",
     }
     table = [
-        {"step": record["step"], "epoch": record["epoch"], **record["metrics"]} for record in folder.evaluations.read()
+        {"step": record["step"], "epoch": record["epoch"], **record["metrics"]}
+        for record in folder.evaluations.read()
     ]
     return Inspection("run", facts, "evaluations", table)
 
@@ -176,7 +179,10 @@ def text_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     names = list(rows[0])
     cells = [names] + [[cell(row.get(name)) for name in names] for row in rows]
     widths = [max(len(line[index]) for line in cells) for index in range(len(names))]
-    return ["  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return [
+        "  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    ]
 
 
 def cell(value: Any) -> str:

@@ -28,7 +28,11 @@ def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step
 
 
 def share_data_path(
-    budget: MemoryBudget, *, shuffle_bytes: int = 0, prefetch_bytes: int | None = None, evaluates: bool = False
+    budget: MemoryBudget,
+    *,
+    shuffle_bytes: int = 0,
+    prefetch_bytes: int | None = None,
+    evaluates: bool = False,
 ) -> None:
     """Shares of the stages that carry rows; an eighth of what is left stays free.
 

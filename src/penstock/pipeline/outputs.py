@@ -70,7 +70,9 @@ def open_writer(path: Path, suffix: str, schema: pa.Schema) -> Writer:
     if suffix == ".csv":
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
-            raise ConfigError(f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead")
+            raise ConfigError(
+                f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead"
+            )
         return pyarrow.csv.CSVWriter(path, schema)
     return pq.ParquetWriter(path, schema)
 

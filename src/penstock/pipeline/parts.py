@@ -12,8 +12,8 @@ from penstock.features.parser import Parser
 from penstock.models import build_model as build_model_of
 from penstock.pipeline.data import DataSource, find_files, scoring_batches, shuffle_rows, training_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import model_section, require_available
 from penstock.readers.columns import project
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.world import World
@@ -42,7 +42,9 @@ def build_model(run: RunConfig) -> "Model":
     """The model alone, unsharded, with fresh parameters: `model.predict(batch)`, `model.loss(predictions, batch)`."""
     require_available(run)
     data = run.data_config
-    return build_model_of(model_section(run), used_features(run), data.label_fields, data.sample_weight_fields)
+    return build_model_of(
+        model_section(run), used_features(run), data.label_fields, data.sample_weight_fields
+    )
 
 
 def build_batch(

@@ -15,8 +15,8 @@ from penstock.pipeline.data import DataSource, find_files, scoring_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path
 from penstock.pipeline.outputs import require_free, write_output
 from penstock.pipeline.parts import build_batch, build_parser
+from penstock.pipeline.requirements import require_for_prediction
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import require_available
 from penstock.pipeline.scoring import Scoring, open_scoring
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import Progress, open_display
@@ -61,7 +61,9 @@ def predict(
     """
     if isinstance(table_or_path, pa.Table):
         if output is not None:
-            raise ConfigError("predict: an output goes with a path; the scores of a table come back as a table")
+            raise ConfigError(
+                "predict: an output goes with a path; the scores of a table come back as a table"
+            )
         return predict_table(run, table_or_path, reserved_columns, checkpoint)
     request = PredictionRequest(
         str(table_or_path), str(output or ""), reserved_columns=reserved_columns, checkpoint=checkpoint
@@ -87,7 +89,7 @@ def predict_table(
     run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
 ) -> pa.Table:
     """Score a table that is in memory already, as one batch."""
-    require_available(run)
+    require_for_prediction(run)
     batch = build_batch(run, table, reserved_columns)
     with scoring_session(run, checkpoint, table.num_rows) as scoring:
         scores = predict_loop(scoring.sharded.module, scoring.sharded.model, [batch])
@@ -99,7 +101,7 @@ def opened(
     run: RunConfig, request: PredictionRequest, plain: bool
 ) -> Iterator[tuple[Scoring, Iterator[pa.RecordBatch]]]:
     """The scores of a request as a stream, in input order."""
-    require_available(run)
+    require_for_prediction(run)
     data = run.data_config
     batch_size = request.batch_size or data.resolved_eval_batch_size()
     files = find_files(request.input_path, "predict_input_path")

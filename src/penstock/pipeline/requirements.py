@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
+from penstock.config.notices import notices
+from penstock.config.paths import format_path
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.run_config import RunConfig
 
 
-def require_for_training(run: RunConfig) -> tuple[ModelConfig, TrainConfig]:
-    """The sections that training needs; ConfigError lists everything that is missing."""
+def require_for_training(run: RunConfig) -> None:
+    """Everything that training needs is there and available; ConfigError lists what is not."""
     _raise(
         [
             *_paths(run, "train_input_path", "model_dir"),
@@ -21,19 +23,19 @@ def require_for_training(run: RunConfig) -> tuple[ModelConfig, TrainConfig]:
             *_best_metric(run),
         ]
     )
-    return _model_of(run), _train_config_of(run)
+    require_available(run)
 
 
-def require_for_evaluation(run: RunConfig) -> ModelConfig:
-    """The section that evaluation needs; ConfigError lists everything that is missing."""
+def require_for_evaluation(run: RunConfig) -> None:
+    """Everything that evaluation needs is there and available; ConfigError lists what is not."""
     _raise([*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)])
-    return _model_of(run)
+    require_available(run)
 
 
-def require_for_prediction(run: RunConfig) -> ModelConfig:
-    """The section that prediction needs; ConfigError lists everything that is missing."""
+def require_for_prediction(run: RunConfig) -> None:
+    """Everything that prediction needs is there and available; ConfigError lists what is not."""
     _raise([*_paths(run, "model_dir"), *_model(run)])
-    return _model_of(run)
+    require_available(run)
 
 
 def _raise(problems: list[Problem]) -> None:
@@ -41,13 +43,23 @@ def _raise(problems: list[Problem]) -> None:
         raise ConfigError(problems)
 
 
-def _model_of(run: RunConfig) -> ModelConfig:
-    assert run.model is not None
+def require_available(run: RunConfig) -> None:
+    """Refuse what this version checks but cannot do yet, all of it at once."""
+    later = [notice for notice in notices(run).later if not notice.harmless]
+    _raise([Problem(format_path(notice.path), notice.text) for notice in later])
+
+
+def model_section(run: RunConfig) -> ModelConfig:
+    """The model of a run; a command that needs one says so."""
+    if run.model is None:
+        raise ConfigError.at("model_config", "is required: feature_groups and one model")
     return run.model
 
 
-def _train_config_of(run: RunConfig) -> TrainConfig:
-    assert run.train_config is not None
+def train_section(run: RunConfig) -> TrainConfig:
+    """How a run trains; a command that needs it says so."""
+    if run.train_config is None:
+        raise ConfigError.at("train_config", "is required: how long to train, and with which optimizers")
     return run.train_config
 
 

@@ -1,16 +1,17 @@
 """Reading a run file: text, then the command line's say, then every check at once."""
 
 import json
-import sys
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.config.errors import ConfigError, Problem
+from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
-from penstock.config.notices import Notices, notices
-from penstock.config.paths import format_path
-from penstock.pipeline.run_config import ModelConfig, RunConfig, TrainConfig
+from penstock.config.notices import Notices
+from penstock.pipeline.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
 
 Edits = Mapping[str, Any] | Sequence[str]
 
@@ -46,27 +47,6 @@ def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
 
 
 def tell(found: Notices) -> None:
-    """Say once, on stderr, which keys are old and which have no effect."""
+    """Say once which keys are old and which have no effect."""
     for line in found.lines():
-        print(f"warning: {line}", file=sys.stderr)
-
-
-def require_available(run: RunConfig) -> None:
-    """Refuse what this version checks but cannot do yet, all of it at once."""
-    later = [notice for notice in notices(run).later if not notice.harmless]
-    if later:
-        raise ConfigError([Problem(format_path(notice.path), notice.text) for notice in later])
-
-
-def model_section(run: RunConfig) -> ModelConfig:
-    """The model of a run; a command that needs one says so."""
-    if run.model is None:
-        raise ConfigError.at("model_config", "is required by this command")
-    return run.model
-
-
-def train_section(run: RunConfig) -> TrainConfig:
-    """How a run trains; a command that needs it says so."""
-    if run.train_config is None:
-        raise ConfigError.at("train_config", "is required by this command")
-    return run.train_config
+        logger.warning("%s", line)

@@ -1,6 +1,6 @@
 """Everything of a run that a checkpoint holds, and how it comes back."""
 
-import sys
+import logging
 from pathlib import Path
 
 import torch
@@ -15,11 +15,15 @@ from penstock.pipeline.best import best_step
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.training_parts import Training
 
+logger = logging.getLogger(__name__)
+
 
 class Saver:
     """Saves and restores one training run."""
 
-    def __init__(self, folder: ModelDir, training: Training, train: TrainConfig, export: ExportConfig) -> None:
+    def __init__(
+        self, folder: ModelDir, training: Training, train: TrainConfig, export: ExportConfig
+    ) -> None:
         self.folder = folder
         self.store = CheckpointStore(folder.checkpoints, keep=train.keep_checkpoint_max)
         self.saved_step: int | None = None
@@ -47,7 +51,7 @@ class Saver:
         """Go on from the newest whole checkpoint; without one, start at step 0 and say so."""
         checkpoint = self.store.latest()
         if checkpoint is None:
-            print(f"no whole checkpoint in {self.folder.checkpoints}; starting at step 0", file=sys.stderr)
+            logger.warning("no whole checkpoint in %s; starting at step 0", self.folder.checkpoints)
             return
         training = self._training
         self._require_same_shuffle(checkpoint)
@@ -61,7 +65,7 @@ class Saver:
         self.saved_step = checkpoint.step
         for journal in (self.folder.log, self.folder.evaluations):
             journal.cut_back(checkpoint.step)
-        print(f"continuing from {checkpoint.path}", file=sys.stderr)
+        logger.info("continuing from %s", checkpoint.path)
 
     def fine_tune(self, path: str | None) -> None:
         """Start from another run's model, at step 0; what only one of them has is listed."""
@@ -69,7 +73,7 @@ class Saver:
             return
         difference = load_model_state(self.store.open(Path(path)), self._training.sharded.module)
         if difference:
-            print(f"warning: fine-tuning from {path}: {difference}", file=sys.stderr)
+            logger.warning("fine-tuning from %s: %s", path, difference)
 
     def _require_same_shuffle(self, checkpoint: Checkpoint) -> None:
         """The order of rows depends on the buffer's rows, so that another number could not continue it."""

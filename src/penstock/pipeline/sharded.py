@@ -7,11 +7,12 @@ from torchrec.distributed.model_parallel import DistributedModelParallel
 
 from penstock.distributed.sharding import shard
 from penstock.features.feature import Feature
+from penstock.loops.sections import TrainConfig
 from penstock.models import build_model
 from penstock.models.model import Model, TrainWrapper
 from penstock.optim.sparse import sparse_optimizer, table_parameters
-from penstock.pipeline.run_config import RunConfig, TrainConfig
-from penstock.pipeline.run_files import model_section
+from penstock.pipeline.requirements import model_section
+from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.world import World
 
 STATE_PER_WEIGHT = {"adagrad_optimizer": 1.0, "sgd_optimizer": 0.0}

@@ -23,7 +23,12 @@ class StepLog:
         monitor: MemoryMonitor,
         start_rows: int = 0,
     ) -> None:
-        self._journal, self._every, self._learning_rates, self._monitor = journal, every, learning_rates, monitor
+        self._journal, self._every, self._learning_rates, self._monitor = (
+            journal,
+            every,
+            learning_rates,
+            monitor,
+        )
         self._rows, self._since = start_rows, time.perf_counter()
         self._start_rows, self._start = start_rows, self._since
 

@@ -4,14 +4,27 @@ from collections.abc import Mapping
 
 from penstock.config.sizes import format_size
 from penstock.pipeline.checking import CheckResult
+from penstock.pipeline.demo import DemoResult
 from penstock.pipeline.evaluation import EvaluationResult
 from penstock.pipeline.prediction import PredictionResult
 from penstock.pipeline.training import TrainResult
 from penstock.runtime.memory import MemoryReport
 
 
+def demo_summary(result: DemoResult) -> str:
+    """A run, and its AUC beside the best attainable one."""
+    auc = result.trained.metrics["auc"]
+    best = f"{auc:.4f}, where {result.attainable_auc:.4f} is the best that any model can reach on these rows"
+    return aligned([("test AUC", best), *training_lines(result.trained)])
+
+
 def training_summary(result: TrainResult) -> str:
     """Steps, quality, memory and place of a run."""
+    return aligned(training_lines(result))
+
+
+def training_lines(result: TrainResult) -> list[tuple[str, str]]:
+    """The same, line by line."""
     rate = result.trained_rows / result.seconds if result.seconds else 0.0
     lines = [
         ("trained", f"{result.steps:,} steps, {result.epochs} epochs, {result.rows:,} rows"),
@@ -23,7 +36,7 @@ def training_summary(result: TrainResult) -> str:
     ]
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
-    return aligned(lines)
+    return lines
 
 
 def evaluation_summary(result: EvaluationResult) -> str:

@@ -13,14 +13,14 @@ from penstock.loops.train import train as train_loop
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.run_files import require_available, train_section
 from penstock.pipeline.saving import Saver
 from penstock.pipeline.training_parts import Training, build_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.world import World
 from penstock.runtime.sections import OnExceed
+from penstock.runtime.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def train(
     run: RunConfig, resume: bool = False, *, restore_optimizer: bool = True, plain: bool = True
 ) -> TrainResult:
     """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint."""
-    require_available(run)
+    require_for_training(run)
     world = World.from_environment()
     if world.num_ranks > 1:
         raise ConfigError("training on more than one rank is not available yet; start one process")

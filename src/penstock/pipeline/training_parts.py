@@ -11,6 +11,7 @@ from penstock.batching.prefetch import Prefetch
 from penstock.distributed.sharding import dense_parameters
 from penstock.loops.cadence import End, Every
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.sections import TrainConfig
 from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.train import Timetable
 from penstock.optim.dense import dense_optimizer
@@ -18,8 +19,8 @@ from penstock.optim.schedules import build_schedule
 from penstock.pipeline.data import DataSource, find_files, shuffle_rows, training_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
 from penstock.pipeline.parts import build_parser
-from penstock.pipeline.run_config import RunConfig, TrainConfig
-from penstock.pipeline.run_files import train_section
+from penstock.pipeline.requirements import train_section
+from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryMonitor
@@ -41,6 +42,8 @@ class Training:
     timetable: Timetable
     budget: MemoryBudget
     num_shuffle_rows: int
+    total_steps: int | None
+    """How many steps the whole run takes, where that is known before it is done."""
 
 
 @contextmanager
@@ -82,7 +85,15 @@ def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iter
             timetable=timetable_of(train),
             budget=budget,
             num_shuffle_rows=num_shuffle_rows,
+            total_steps=total_steps(train, source.num_batches(data)),
         )
+
+
+def total_steps(train: TrainConfig, batches_per_epoch: int | None) -> int | None:
+    """Steps of the whole run; None where the rows are not counted before they are read."""
+    if train.num_steps is not None or batches_per_epoch is None:
+        return train.num_steps
+    return batches_per_epoch * (train.num_epochs or 0)
 
 
 def timetable_of(train: TrainConfig) -> Timetable:

@@ -27,7 +27,7 @@ def stop_on_signal() -> Iterator[StopRequest]:
     """Turn the first signal into a request; restore the old handlers on the way out."""
     request = StopRequest()
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, _: FrameType | None) -> None:
         if request:
             os._exit(128 + number)
         request.signal_number = number

@@ -38,5 +38,7 @@ class World:
                 raise ConfigError(f"environment variable {name} is '{text}'; expected a whole number")
             numbers[name] = int(text)
         if numbers["WORLD_SIZE"] > 1 and "MASTER_ADDR" not in environment:
-            raise ConfigError("WORLD_SIZE is above 1 but MASTER_ADDR is not set; start the ranks with torchrun")
+            raise ConfigError(
+                "WORLD_SIZE is above 1 but MASTER_ADDR is not set; start the ranks with torchrun"
+            )
         return cls(numbers["RANK"], numbers["WORLD_SIZE"], numbers["LOCAL_RANK"])

@@ -1,0 +1,51 @@
+"""Running training in the background, and comparing what runs left behind."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.end_to_end.conftest import Workplace
+
+
+def start(workplace: "Workplace", *words: str) -> "subprocess.Popen[str]":
+    """The program, running in the background."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli.app", *words],
+        cwd=workplace.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for_step(process: "subprocess.Popen[str]", workplace: "Workplace", step: int) -> None:
+    """Wait until the log of a run has reached a step."""
+    log = workplace.folder / "run" / "log.jsonl"
+    for _ in range(6000):
+        assert process.poll() is None, process.communicate()
+        if log.exists() and any(json.loads(line)["step"] >= step for line in whole_lines(log.read_text())):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"step {step} was not reached in a minute")
+
+
+def whole_lines(text: str) -> list[str]:
+    """The lines that have been written to their end."""
+    return text.split("\n")[:-1]
+
+
+def parameters(workplace: "Workplace", step: int) -> dict[str, bytes]:
+    """Model, optimizers, generator and position of a checkpoint, byte by byte."""
+    folder = workplace.folder / "run" / "checkpoints" / f"step-{step}"
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+
+
+def losses(workplace: "Workplace") -> dict[int, float]:
+    """The loss of every logged step."""
+    records = [json.loads(line) for line in (workplace.folder / "run" / "log.jsonl").read_text().splitlines()]
+    return {record["step"]: record["loss"] for record in records if "loss" in record}
