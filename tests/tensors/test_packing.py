@@ -70,6 +70,8 @@ def test_the_position_is_an_interval_or_all_row_ids():
 
     assert (in_order.first, in_order.num_rows, in_order.scattered) == (5, 3, None)
     assert in_order.row_ids().tolist() == [5, 6, 7]
+    assert str(in_order) == "rows 5 to 7 of file 0"
+    assert str(shuffled) == "3 scattered rows, the first of them row 7 of file 0"
     assert shuffled.row_ids().tolist() == [7, 5, 6]
     assert pack(parsed(x=dense([1], [2], [3]))).position is None
 

@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.readers.origin import locate
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -24,6 +26,13 @@ class Position:
         if int(row_ids[-1]) - first == len(row_ids) - 1 and bool((np.diff(row_ids) == 1).all()):
             return cls(first, len(row_ids))
         return cls(first, len(row_ids), row_ids.copy())
+
+    def __str__(self) -> str:
+        """For messages: files and rows are counted from 0."""
+        file_index, first_row = locate(self.first)
+        if self.scattered is None:
+            return f"rows {first_row} to {first_row + self.num_rows - 1} of file {file_index}"
+        return f"{self.num_rows} scattered rows, the first of them row {first_row} of file {file_index}"
 
     def row_ids(self) -> NDArray[np.int64]:
         """One id for each row."""
