@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.readers.samples import open_path
+from tests.readers.samples import open_path, write_parquet
 
 from penstock.config.errors import DataError
 from penstock.readers.files import DataFile
@@ -45,3 +45,8 @@ def test_a_format_that_is_not_there_yet(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"TFRecordDataset is not available yet; use ParquetDataset or Csv"):
         open_path(tmp_path / "a.tfrecord")
+
+
+def test_no_columns_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column is wanted; name features or label_fields"):
+        open_path(write_parquet(tmp_path, [3]), columns=[])

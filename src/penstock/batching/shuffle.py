@@ -15,8 +15,8 @@ from penstock.readers.order import derive_generator
 from penstock.readers.stream import RecordStream
 from penstock.runtime.state import State
 
-_PIECE_ROWS = 8192
-"""Rows that are drawn at once: what exists twice while a window is handed out."""
+_PIECES = 8
+"""A window is drawn in so many pieces: what exists twice is one of them."""
 
 
 def shuffle(source: RecordStream, num_rows: int, seed: int) -> "Shuffle":
@@ -36,6 +36,7 @@ class Shuffle:
             raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
         self._source = source
         self._num_rows = num_rows
+        self._piece_rows = -(-num_rows // _PIECES)
         self._seed = seed
         self._waiting = WaitingRows(source)
         self._window: Window | None = None
@@ -47,7 +48,7 @@ class Shuffle:
         return self._source.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Drawn rows from the present place on, some thousand at a time."""
+        """Drawn rows from the present place on, an eighth of a window at a time."""
         source = iter(self._source)
         while self._window is not None or self._fill(source):
             assert self._window is not None
@@ -66,7 +67,7 @@ class Shuffle:
         return True
 
     def _draw(self, window: Window) -> pa.RecordBatch:
-        rows = window.take(self._order[self._num_drawn : self._num_drawn + _PIECE_ROWS])
+        rows = window.take(self._order[self._num_drawn : self._num_drawn + self._piece_rows])
         self._num_drawn += rows.num_rows
         if self._num_drawn == window.num_rows:
             self._leave_window(self._epoch, self._index + 1, num_drawn=0)

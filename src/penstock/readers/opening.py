@@ -43,6 +43,8 @@ def open_reader(
         raise DataError(
             f"{files[0].path}: {dataset_type} is not available yet; use ParquetDataset or CsvDataset"
         )
+    if columns is not None and not columns:
+        raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:
         if file.size_bytes == 0:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")

@@ -24,6 +24,8 @@ from penstock.readers.stream import Reader
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
+_MOST_OPEN_FILES = 16
+
 
 def open_parquet(
     reading: ReadingSection,  # noqa: ARG001 - every reader is opened alike
@@ -126,12 +128,12 @@ class ParquetStream:
 
 
 class _Session:
-    """What one iteration holds: an open file, and the bytes of the block in work and of the one before."""
+    """What one iteration holds: open files, and the bytes of the block in work and of the one before."""
 
     def __init__(self, files: Sequence[DataFile], share: Share) -> None:
         self._files = files
         self._lease = RollingLease(share)
-        self._opened: tuple[int, pq.ParquetFile] | None = None
+        self._opened: dict[int, pq.ParquetFile] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -142,9 +144,8 @@ class _Session:
     def close(self) -> None:
         """Give everything back; a second time does nothing."""
         self._lease.close()
-        if self._opened is not None:
-            self._opened[1].close()
-            self._opened = None
+        while self._opened:
+            self._opened.popitem()[1].close()
 
     def decode(self, block: Block, plan: BlockPlan, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """All rows of a block, as its plan says."""
@@ -162,14 +163,18 @@ class _Session:
                 )
 
     def _open(self, block: Block) -> pq.ParquetFile:
-        if self._opened is None or self._opened[0] != block.file_index:
-            if self._opened is not None:
-                self._opened[1].close()
-            self._opened = (block.file_index, open_file(self._files[block.file_index]))
-        metadata = self._opened[1].metadata
-        if (
-            block.row_group >= metadata.num_row_groups
-            or metadata.row_group(block.row_group).num_rows != block.num_rows
-        ):
-            raise DataError(f"{self._files[block.file_index].path}: has changed while it was being read")
-        return self._opened[1]
+        """The file of a block; some stay open, since reading a footer again may cost as much as a block."""
+        opened = self._opened.pop(block.file_index, None)
+        if opened is None:
+            if len(self._opened) == _MOST_OPEN_FILES:
+                self._opened.pop(next(iter(self._opened))).close()
+            opened = open_file(self._files[block.file_index])
+        self._opened[block.file_index] = opened
+        _check_unchanged(block, opened.metadata, self._files[block.file_index])
+        return opened
+
+
+def _check_unchanged(block: Block, metadata: pq.FileMetaData, file: DataFile) -> None:
+    is_there = block.row_group < metadata.num_row_groups
+    if not is_there or metadata.row_group(block.row_group).num_rows != block.num_rows:
+        raise DataError(f"{file.path}: has changed while it was being read")
