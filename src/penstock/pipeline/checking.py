@@ -3,13 +3,11 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from penstock.distributed.groups import process_group
 from penstock.pipeline.evaluation import Evaluator
-from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.session import computing
 from penstock.pipeline.training_parts import build_training
-from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import World
 
 
@@ -30,8 +28,7 @@ def check(run: RunConfig) -> CheckResult:
     """Open the data, build the model, take one batch through it."""
     require_for_training(run)
     with ExitStack() as stack:
-        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
-        stack.enter_context(process_group(World()))
+        monitor = stack.enter_context(computing(run))
         training = stack.enter_context(build_training(run, World(), monitor))
         if run.eval_input_path:
             Evaluator(run, training.sharded, training.budget, monitor).check()

@@ -95,8 +95,9 @@ def training_batches(
     )
     if num_shuffle_rows:
         stream = shuffle(stream, num_shuffle_rows, data.seed)
-    cut = cut_by_rows(stream, data.batch_size, data.drop_remainder)
-    return prefetch(BatchLoader(cut, parser), budget.shares["prefetch"])
+    loader = BatchLoader(cut_by_rows(stream, data.batch_size, data.drop_remainder), parser)
+    loader.warm()
+    return prefetch(loader, budget.shares["prefetch"])
 
 
 def scoring_batches(

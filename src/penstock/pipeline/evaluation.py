@@ -4,28 +4,26 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from penstock.batching.prefetch import Prefetch
-from penstock.distributed.groups import process_group
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.pipeline.data import DataSource, find_files, scoring_batches
-from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.memory_plan import share_data_path
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import model_section, require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
+from penstock.pipeline.session import computing
 from penstock.pipeline.sharded import ShardedModel
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import Progress, open_display
-from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 
 
@@ -109,9 +107,7 @@ def evaluate_checkpoint(
     """Evaluate a checkpoint; with `result_filename`, also write the result into the model_dir."""
     require_for_evaluation(run)
     started_at = time.perf_counter()
-    with ExitStack() as stack:
-        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
-        stack.enter_context(process_group(World()))
+    with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
         share_data_path(scoring.budget)
         evaluator = Evaluator(run, scoring.sharded, scoring.budget, monitor, stream="", plain=plain)

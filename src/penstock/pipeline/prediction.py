@@ -9,18 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
-from penstock.distributed.groups import process_group
 from penstock.loops.predict import predict as predict_loop
 from penstock.pipeline.data import DataSource, find_files, scoring_batches
-from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.memory_plan import share_data_path
 from penstock.pipeline.outputs import require_free, write_output
 from penstock.pipeline.parts import build_batch, build_parser
 from penstock.pipeline.requirements import require_for_prediction
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import Scoring, open_scoring
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.pipeline.session import computing
+from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import Progress, open_display
-from penstock.runtime.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def opened(
 @contextmanager
 def scoring_session(run: RunConfig, checkpoint: str | None, batch_size: int) -> Iterator[Scoring]:
     """A loaded model, for the length of a `with` block."""
-    with MemoryMonitor(limit_of(run.memory)) as monitor, process_group(World()):
+    with computing(run) as monitor:
         yield open_scoring(run, checkpoint, monitor, batch_size)
 
 

@@ -6,16 +6,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.config.errors import BudgetExceeded, ConfigError
+from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
-from penstock.distributed.groups import process_group
 from penstock.loops.train import train as train_loop
 from penstock.pipeline.hooks import TrainingHooks
-from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
+from penstock.pipeline.session import computing
 from penstock.pipeline.training_parts import Training, build_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
@@ -49,19 +48,15 @@ def train(
 ) -> TrainResult:
     """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint."""
     require_for_training(run)
-    world = World.from_environment()
-    if world.num_ranks > 1:
-        raise ConfigError("training on more than one rank is not available yet; start one process")
     folder = ModelDir.of(run.model_dir)
     folder.require_writable()
     if not resume:
         folder.refuse_if_trained()
     with ExitStack() as stack:
-        monitor = stack.enter_context(MemoryMonitor(limit_of(run.memory)))
-        stack.enter_context(process_group(world))
+        monitor = stack.enter_context(computing(run))
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
-            training = stack.enter_context(build_training(run, world, monitor))
+            training = stack.enter_context(build_training(run, World(), monitor))
             saver = Saver(folder, training, train_section(run), run.export_config)
             if resume:
                 saver.restore(restore_optimizer)

@@ -79,7 +79,6 @@ class MemoryMonitor:
     ) -> None:
         self._closed.set()
         self._thread.join()
-        self.sample()
 
     def sample(self) -> int:
         """Measure now, and count it for the stage that is running."""
