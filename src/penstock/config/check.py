@@ -20,9 +20,12 @@ from penstock.config.shape import (
     SectionShape,
     Shape,
     fields_of,
+    is_free_element,
 )
 
-_INT64 = range(-(1 << 63), 1 << 63)
+_INT64_BITS = 63
+# Free values are numbers of google.protobuf.Value, which is a double: it holds smaller integers exactly.
+_DOUBLE_BITS = 53
 
 
 def key_problems(data: Any, root: type[Section]) -> list[Finding]:
@@ -78,20 +81,42 @@ def _value(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
         yield from _section(value, shape.section, path)
     elif isinstance(shape, ListShape) and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _value(item, shape.item, (*path, index))
+            yield from _element(item, shape.item, (*path, index))
     elif isinstance(shape, MapShape) and isinstance(value, dict):
         for key, item in value.items():
-            yield from _value(item, shape.value, (*path, key))
+            yield from _scalar(key, path, _INT64_BITS)
+            yield from _element(item, shape.value, (*path, key))
+    elif isinstance(shape, AnyShape):
+        yield from _free_value(value, path)
     else:
-        yield from _scalar(value, path)
+        yield from _scalar(value, path, _INT64_BITS)
 
 
-def _scalar(value: Any, path: Path) -> Iterator[Finding]:
+def _element(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
+    if is_free_element(shape):
+        yield from _free_value(value, path)
+    if not isinstance(shape, AnyShape):
+        yield from _value(value, shape, path)
+
+
+def _free_value(value: Any, path: Path) -> Iterator[Finding]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _free_value(item, (*path, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _scalar(key, path, _DOUBLE_BITS)
+            yield from _free_value(item, (*path, key))
+    else:
+        yield from _scalar(value, path, _DOUBLE_BITS)
+
+
+def _scalar(value: Any, path: Path, num_bits: int) -> Iterator[Finding]:
     """Values that one syntax can hold and another cannot."""
-    if isinstance(value, int) and value not in _INT64:
-        yield Finding(path, f"is {value}; expected an integer of 64 bits", path)
+    if isinstance(value, int) and not -(1 << num_bits) <= value < 1 << num_bits:
+        yield Finding(path, f"is {value}; expected an integer below 2^{num_bits}", path)
     elif isinstance(value, str) and not _is_text(value):
-        yield Finding(path, "holds half of a surrogate pair, which is not text")
+        yield Finding(path, "holds half of a surrogate pair, which is not text", path)
 
 
 def _is_text(value: str) -> bool:

@@ -40,14 +40,15 @@ class Section(BaseModel):
     @model_validator(mode="after")
     def _one_of_groups(self) -> Self:
         written = {name for name in self.model_fields_set if getattr(self, name) is not None}
-        for _, message in group_problems(type(self), written):
-            raise PydanticCustomError("one_of", "{message}", {"message": message})
+        problems = [message for _, message in group_problems(type(self), written)]
+        if problems:
+            raise PydanticCustomError("one_of", "{problems}", {"problems": "; ".join(problems)})
         return self
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler(source)
-        _make_scalars_strict(schema)
+        _make_scalars_strict(schema, cls)
         return schema
 
 
@@ -64,16 +65,19 @@ def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str,
     return problems
 
 
-def _make_scalars_strict(schema: Any) -> None:
-    """Marks the scalars of a section as strict. Enums stay lax: a run file holds their names."""
+def _make_scalars_strict(schema: Any, owner: type[Section]) -> None:
+    """Marks the scalars of a section as strict; sections below have done so themselves.
+
+    Enums stay lax: a run file holds their names.
+    """
     if isinstance(schema, list | tuple):
         for item in schema:
-            _make_scalars_strict(item)
+            _make_scalars_strict(item, owner)
     elif isinstance(schema, dict):
         kind = schema.get("type")
         if kind in _STRICT_SCALARS:
             schema["strict"] = True
-        if kind != "enum":
+        if kind != "enum" and (kind != "model" or schema["cls"] is owner):
             for name, value in schema.items():
                 if name not in ("metadata", "serialization"):
-                    _make_scalars_strict(value)
+                    _make_scalars_strict(value, owner)

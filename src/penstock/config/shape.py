@@ -120,6 +120,11 @@ def child_shape(shape: Shape | None, part: str | int) -> Shape | None:
     return shape.value if isinstance(shape, MapShape) else None
 
 
+def is_free_element(shape: Shape) -> bool:
+    """Whether an element of a list or map has no type in protobuf: it is written as google.protobuf.Value."""
+    return isinstance(shape, AnyShape | ListShape | MapShape)
+
+
 def _field(name: str, info: FieldInfo) -> FieldShape:
     annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
     markers = tuple(note for note in info.metadata if isinstance(note, Ignored | Later | Refused | Legacy))

@@ -75,8 +75,7 @@ def find_places(root: type[Section], data: Any, steps: tuple[Step, ...]) -> list
 
 
 def _nothing(steps: tuple[Step, ...]) -> str:
-    last = steps[-1]
-    return f"matches nothing: no entry has '{show_steps((last,))}' at '{show_steps(steps)}'"
+    return f"matches nothing: no entry of '{show_steps(steps[:-1])}' has '{show_steps(steps[-1:])}'"
 
 
 def _step(place: Place, step: Step, before: tuple[Step, ...], rest: tuple[Step, ...]) -> Sequence[Place]:

@@ -29,6 +29,7 @@ from penstock.config.shape import (
     SectionShape,
     Shape,
     fields_of,
+    is_free_element,
 )
 
 _PACKAGE = "penstock_run_file"
@@ -49,11 +50,6 @@ def message_class(root: type[Section]) -> type[Message]:
     pool.AddSerializedFile(_file_of(root).SerializeToString())
     descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{_message_name(root)}")
     return message_factory.GetMessageClass(descriptor)
-
-
-def is_free(shape: Shape) -> bool:
-    """Whether a value is written as google.protobuf.Value or Struct: protobuf has no type for it."""
-    return isinstance(shape, AnyShape | ListShape | MapShape)
 
 
 def data_of(message: Any, section: type[Section]) -> dict[str, Any]:
@@ -95,11 +91,11 @@ def _add_field(message: descriptor_pb2.DescriptorProto, key: str, number: int, s
     if isinstance(shape, ListShape):
         field.label = _Field.LABEL_REPEATED
         shape = shape.item
-        if is_free(shape):
+        if is_free_element(shape):
             shape = AnyShape()
     if not isinstance(shape, MapShape):
         _set_type(field, shape, message)
-    elif is_free(shape.value):
+    elif is_free_element(shape.value):
         field.type, field.type_name = _Field.TYPE_MESSAGE, ".google.protobuf.Struct"
     else:
         field.label = _Field.LABEL_REPEATED
@@ -141,10 +137,10 @@ def _message_name(section: type[Section]) -> str:
 
 def _value(value: Any, shape: Shape, descriptor: Any) -> Any:
     if isinstance(shape, ListShape):
-        item = AnyShape() if is_free(shape.item) else shape.item
+        item = AnyShape() if is_free_element(shape.item) else shape.item
         return [_value(element, item, descriptor) for element in value]
     if isinstance(shape, MapShape):
-        if is_free(shape.value):
+        if is_free_element(shape.value):
             return {key: _free_value(value.fields[key]) for key in value.fields}
         entry = descriptor.message_type.fields_by_name["value"]
         return {key: _value(value[key], shape.value, entry) for key in value}
@@ -162,6 +158,6 @@ def _free_value(value: Any) -> Any:
         return {key: _free_value(value.struct_value.fields[key]) for key in value.struct_value.fields}
     if kind == "list_value":
         return [_free_value(item) for item in value.list_value.values]
-    if kind == "number_value" and value.number_value.is_integer():
+    if kind == "number_value" and value.number_value.is_integer() and abs(value.number_value) < 1 << 53:
         return int(value.number_value)
     return None if kind in (None, "null_value") else getattr(value, kind)

@@ -12,6 +12,7 @@ from penstock.config.shape import (
     SectionShape,
     Shape,
     fields_of,
+    is_free_element,
 )
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -34,7 +35,7 @@ def _field(key: str, value: Any, shape: Shape) -> Iterator[str]:
         yield f"{key}: []"
     elif isinstance(shape, ListShape):
         yield from _list(key, value, shape.item)
-    elif isinstance(shape, MapShape) and _is_free(shape.value):
+    elif isinstance(shape, MapShape) and is_free_element(shape.value):
         yield from _block(key, _struct(value))
     elif isinstance(shape, MapShape):
         for name, item in value.items():
@@ -48,9 +49,9 @@ def _field(key: str, value: Any, shape: Shape) -> Iterator[str]:
 
 
 def _list(key: str, values: list[Any], item: Shape) -> Iterator[str]:
-    if _is_free(item) or isinstance(item, SectionShape):
+    if is_free_element(item) or isinstance(item, SectionShape):
         for value in values:
-            yield from _field(key, value, AnyShape() if _is_free(item) else item)
+            yield from _field(key, value, AnyShape() if is_free_element(item) else item)
     else:
         yield f"{key}: [{', '.join(_scalar(value, item) for value in values)}]"
 
@@ -63,10 +64,6 @@ def _block(key: str, lines: Any) -> Iterator[str]:
     yield f"{key} {{"
     yield from (f"{_INDENT}{line}" for line in inside)
     yield "}"
-
-
-def _is_free(shape: Shape) -> bool:
-    return isinstance(shape, AnyShape | ListShape | MapShape)
 
 
 def _struct(value: dict[str, Any]) -> Iterator[str]:

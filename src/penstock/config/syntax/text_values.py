@@ -4,8 +4,7 @@ from typing import Any
 
 from google.protobuf import text_encoding, text_format
 
-from penstock.config.shape import EnumShape, ScalarShape, SectionShape, Shape
-from penstock.config.syntax.descriptors import is_free
+from penstock.config.shape import EnumShape, ScalarShape, SectionShape, Shape, is_free_element
 from penstock.config.syntax.text_tree import ListNode, MessageNode, Node, ScalarNode, TextError, Token
 
 _BOOLEANS = frozenset({"true", "false", "True", "False", "t", "f", "0", "1"})
@@ -29,7 +28,7 @@ def natural(node: Node) -> Any:
 
 def fits(node: Node, shape: Shape) -> bool:
     """Whether protobuf can read the node as a value of this shape (of one element, if it is a list)."""
-    if is_free(shape):
+    if is_free_element(shape):
         return True
     if isinstance(shape, SectionShape) or not isinstance(node, ScalarNode):
         return isinstance(shape, SectionShape) and isinstance(node, MessageNode)

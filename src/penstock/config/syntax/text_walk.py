@@ -9,8 +9,7 @@ from typing import Any
 
 from penstock.config.paths import Path
 from penstock.config.section import Section
-from penstock.config.shape import ListShape, MapShape, SectionShape, Shape, fields_of
-from penstock.config.syntax.descriptors import is_free
+from penstock.config.shape import ListShape, MapShape, SectionShape, Shape, fields_of, is_free_element
 from penstock.config.syntax.parsed import Parsed, TextPlaces
 from penstock.config.syntax.text_tree import FieldNode, ListNode, MessageNode, Node, ScalarNode
 from penstock.config.syntax.text_values import fits, is_readable, lacks_quotes, natural
@@ -67,7 +66,7 @@ class TextWalk:
             self.blanks.append((written.start, written.end))
         elif isinstance(shape, ListShape):
             self._list(written, place, shape.item, count)
-        elif isinstance(shape, MapShape) and not is_free(shape.value):
+        elif isinstance(shape, MapShape) and not is_free_element(shape.value):
             self._map(written, place, shape.value)
         else:
             self._values(written, [(place, written.value)], shape)

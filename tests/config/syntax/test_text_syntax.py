@@ -1,0 +1,150 @@
+import subprocess
+import sys
+
+import pytest
+from tests.config.toy import Run
+
+from penstock.config.syntax import read
+from penstock.config.syntax.text_syntax import read_text
+
+
+def test_what_protobuf_allows_is_allowed():
+    parsed = read_text(
+        """
+        # A comment.
+        model_dir: "one" ' string'      # with a second part
+        data_config: <
+          batch_size: 0x10; shuffle: t,
+          label_fields: ["a", "b"]
+          label_fields: "c"
+        >
+        model_config { final: {} options { fields { key: "n" value { number_value: 3 } } } }
+        """,
+        Run,
+    )
+
+    assert parsed.problems == []
+    assert parsed.data == {
+        "model_dir": "one string",
+        "data_config": {"batch_size": 16, "shuffle": True, "label_fields": ["a", "b", "c"]},
+        "model_config": {"final": {}, "options": {"n": 3}},
+    }
+
+
+def test_escapes():
+    data = read_text(r'model_dir: "\x03\035\n\"é\\"', Run).data
+
+    assert data == {"model_dir": '\x03\x1d\n"é\\'}
+
+
+def test_maps_with_values_and_with_sections():
+    parsed = read_text(
+        """
+        feature_configs { id_feature { vocab_dict { key: "a" value: 1 } vocab_dict: [{ key: "b" value: 2 }] } }
+        model_config { adam_by_part { key: "x" value { lr: 0.5 } } }
+        """,
+        Run,
+    )
+
+    assert parsed.data["feature_configs"] == [{"id_feature": {"vocab_dict": {"a": 1, "b": 2}}}]
+    assert parsed.data["model_config"] == {"adam_by_part": {"x": {"lr": 0.5}}}
+
+
+def test_only_what_is_written_is_data():
+    assert read_text("data_config { shuffle: false label_fields: [] }", Run).data == {
+        "data_config": {"shuffle": False, "label_fields": []}
+    }
+
+
+def test_sizes_and_unions_may_be_bare():
+    data = read_text("data_config { shuffle_buffer: 4GiB null_cost: 3 }", Run).data
+
+    assert data == {"data_config": {"shuffle_buffer": "4GiB", "null_cost": 3}}
+
+
+def test_what_protobuf_would_refuse_is_kept_for_the_check():
+    parsed = read_text(
+        """data_config {
+          batch_size: abc
+          unknown { x: 1 }
+          label_fields: "a"
+          label_fields: 5
+          label_fields: "b"
+          fg_mode: FG_X
+        }""",
+        Run,
+    )
+
+    assert parsed.problems == []
+    assert parsed.data == {
+        "data_config": {
+            "batch_size": "abc",
+            "unknown": {"x": 1},
+            "label_fields": ["a", 5, "b"],
+            "fg_mode": "FG_X",
+        }
+    }
+    assert parsed.positions["data_config", "label_fields", 1] == (5, 11)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('model_dir: "a"\nmodel_dir: "b"', "line 2, column 1: model_dir: is written twice"),
+        ("model_dir: word", "line 1, column 12: model_dir: is word; expected a string in quotes"),
+        ('model_dir: "\\xff"', 'line 1, column 12: model_dir: has an escape that is no text: "\\xff"'),
+        ('model_dir: "a', "line 1, column 12: is not valid text format: a quote is not closed"),
+        (
+            "data_config {",
+            "line 1, column 14: is not valid text format: expected '}', found the end of the file",
+        ),
+        ("data_config }", "line 1, column 13: is not valid text format: expected ':', found '}'"),
+        (
+            "data_config { 5 }",
+            "line 1, column 15: is not valid text format: expected the name of a field, found '5'",
+        ),
+        ("model_dir: }", "line 1, column 12: is not valid text format: expected a value, found '}'"),
+        (
+            'model_config { options { fields { key: "a" value { str: 3 } } } }',
+            (
+                "line 1, column 52: model_config.options: cannot be read: "
+                'Message type "google.protobuf.Value" has no field named "str".'
+            ),
+        ),
+        (
+            "feature_configs: [{}, 5]",
+            "line 1, column 23: feature_configs[1]: is 5; expected a section",
+        ),
+        (
+            'model_config { adam_by_part { name: "a" } }',
+            'line 1, column 29: model_config.adam_by_part: expected entries such as {key: "name" value: 1}',
+        ),
+    ],
+)
+def test_problems_of_the_text(text: str, problem: str):
+    assert [str(found) for found in read_text(text, Run).problems] == [problem]
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text"), [("text", "a{" * 100_000), ("yaml", "[" * 5000), ("json", "[" * 100_000)]
+)
+def test_endless_nesting_is_a_problem_and_not_a_crash(syntax: str, text: str):
+    parsed = read(text, syntax, Run)
+
+    assert not parsed.readable
+    assert len(parsed.problems) == 1
+
+
+def test_protobuf_is_imported_for_text_format_only():
+    program = (
+        "import sys; from penstock.config.load import parse_section; from tests.config.toy import Run;"
+        "parse_section(Run, 'model_dir: x', 'yaml', edits=['data_config.batch_size=3']);"
+        "sys.exit('google.protobuf' in sys.modules)"
+    )
+
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], check=False, env={"PYTHONPATH": ":".join(sys.path)}
+        ).returncode
+        == 0
+    )

@@ -1,0 +1,79 @@
+import math
+
+import pytest
+from tests.config.toy import Run
+
+from penstock.config.syntax.yaml_syntax import read_yaml, resolve_plain
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-4", 1e-4),
+        ("12", 12),
+        ("-0.5", -0.5),
+        ("0x10", 16),
+        ("010", 10),
+        (".inf", math.inf),
+        ("true", True),
+        ("~", None),
+        ("no", "no"),
+        ("on", "on"),
+        ("2024-01-01", "2024-01-01"),
+        ("12:30", "12:30"),
+        ("1_000", "1_000"),
+        ("4GiB", "4GiB"),
+    ],
+)
+def test_plain_scalars_follow_yaml_1_2(text: str, value: object):
+    assert resolve_plain(text) == value
+    assert type(resolve_plain(text)) is type(value)
+
+
+def test_every_key_and_entry_has_its_place():
+    parsed = read_yaml("model_dir: x\ndata_config:\n  label_fields:\n    - a\n    - b\n", Run)
+
+    assert parsed.data == {"model_dir": "x", "data_config": {"label_fields": ["a", "b"]}}
+    assert parsed.positions == {
+        ("model_dir",): (1, 1),
+        ("data_config",): (2, 1),
+        ("data_config", "label_fields"): (3, 3),
+        ("data_config", "label_fields", 0): (4, 7),
+        ("data_config", "label_fields", 1): (5, 7),
+    }
+
+
+def test_a_key_without_a_value_is_an_empty_section_where_one_belongs():
+    data = read_yaml("train_config:\n  adam_optimizer:\nmodel_dir:\n", Run).data
+
+    assert data == {"train_config": {"adam_optimizer": {}}, "model_dir": None}
+
+
+def test_anchors_and_merge_keys_save_typing():
+    text = "a: &shared {x: 1, y: 2}\nb:\n  <<: *shared\n  y: 3\nc: *shared\n"
+
+    assert read_yaml(text, Run).data == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "line 3, column 1: a: is written twice"),
+        ("a: [1, 2\nb: 3", "line 2, column 2: is not valid YAML: did not find expected ',' or ']'"),
+        ("a: 1\n---\nb: 2\n", "line 3, column 1: holds more than one YAML document"),
+        ("a: &x [*x]", "line 1, column 4: a[0]: repeats itself without end through its anchors"),
+        (
+            "a: !!python/name:os.system {}",
+            "line 1, column 4: a: has the tag 'tag:yaml.org,2002:python/name:os.system'; tags are not supported",
+        ),
+        ("? [1]\n: 2\n", "line 1, column 3: has a key that is not a name"),
+    ],
+)
+def test_problems_of_the_text(text: str, problem: str):
+    assert [str(found) for found in read_yaml(text, Run).problems] == [problem]
+
+
+def test_a_control_character_must_be_escaped():
+    assert read_yaml(r'a: "\x03"', Run).data == {"a": "\x03"}
+    problem = "line 1, column 5: is not valid YAML: unprintable character; write it as \\x.. in double quotes"
+    assert [str(found) for found in read_yaml('a: "\x03"', Run).problems] == [problem]

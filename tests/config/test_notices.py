@@ -1,0 +1,31 @@
+from tests.config.toy import Run
+
+from penstock.config.load import parse_section
+from penstock.config.notices import Notice, Notices, notices
+
+
+def test_markers_speak_only_for_what_is_written():
+    assert notices(Run()) == Notices()
+
+
+def test_written_fields_are_listed_with_their_paths():
+    text = "data_config: {quota: x, fg_encoded: true}\ntrain_config: {mixed_precision: BF16}"
+    found = parse_section(Run, text, "yaml").notices
+
+    assert found == Notices(
+        ignored=(Notice(("data_config", "quota"), "Penstock has no quotas"),),
+        legacy=(Notice(("data_config", "fg_encoded"), "fg_mode"),),
+        later=(Notice(("train_config", "mixed_precision"), "mixed precision is not available yet"),),
+    )
+    assert found.lines() == [
+        "data_config.fg_encoded: old name, use fg_mode instead",
+        "data_config.quota: ignored (Penstock has no quotas)",
+    ]
+
+
+def test_what_entries_of_a_list_share_is_told_once():
+    places = [Notice(("feature_configs", index, "id_feature", "stub_type"), "why") for index in range(26)]
+
+    assert Notices(ignored=tuple(places)).lines() == [
+        "feature_configs[].id_feature.stub_type (26 times): ignored (why)"
+    ]
