@@ -10,7 +10,7 @@ from typing import Any
 from penstock.config.findings import Finding
 from penstock.config.markers import Refused
 from penstock.config.nearest import hint, nearest_name
-from penstock.config.paths import Path
+from penstock.config.paths import KeyPath
 from penstock.config.section import Section, group_problems
 from penstock.config.shape import (
     AnyShape,
@@ -33,7 +33,7 @@ def key_problems(data: Any, root: type[Section]) -> list[Finding]:
     return list(_section(data, root, ()))
 
 
-def _section(data: Any, section: type[Section], path: Path) -> Iterator[Finding]:
+def _section(data: Any, section: type[Section], path: KeyPath) -> Iterator[Finding]:
     if not isinstance(data, dict):
         return
     fields = fields_of(section)
@@ -50,7 +50,7 @@ def _section(data: Any, section: type[Section], path: Path) -> Iterator[Finding]
             yield Finding(path, message)
 
 
-def _unknown(key: str, data: dict[str, Any], section: type[Section], path: Path) -> Finding:
+def _unknown(key: str, data: dict[str, Any], section: type[Section], path: KeyPath) -> Finding:
     known = list(fields_of(section))
     python_names = {field.name: known_key for known_key, field in fields_of(section).items()}
     near = python_names.get(key) or nearest_name(key, known)
@@ -59,7 +59,7 @@ def _unknown(key: str, data: dict[str, Any], section: type[Section], path: Path)
     return Finding((*path, key), f"unknown key; {guess}", meant)
 
 
-def _field(value: Any, field: FieldShape, path: Path) -> Iterator[Finding]:
+def _field(value: Any, field: FieldShape, path: KeyPath) -> Iterator[Finding]:
     for marker in field.markers:
         if isinstance(marker, Refused):
             yield Finding(path, f"cannot be used: {marker.reason}")
@@ -72,7 +72,7 @@ def _can_be_null(field: FieldShape) -> bool:
     return not (field.info.is_required() or isinstance(field.shape, SectionShape)) and field.default is None
 
 
-def _value(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
+def _value(value: Any, shape: Shape, path: KeyPath) -> Iterator[Finding]:
     if value is None and not isinstance(shape, AnyShape):
         is_section = isinstance(shape, SectionShape)
         instead = "write {} for a section with default values" if is_section else "give it a value"
@@ -92,14 +92,14 @@ def _value(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
         yield from _scalar(value, path, _INT64_BITS)
 
 
-def _element(value: Any, shape: Shape, path: Path) -> Iterator[Finding]:
+def _element(value: Any, shape: Shape, path: KeyPath) -> Iterator[Finding]:
     if is_free_element(shape):
         yield from _free_value(value, path)
     if not isinstance(shape, AnyShape):
         yield from _value(value, shape, path)
 
 
-def _free_value(value: Any, path: Path) -> Iterator[Finding]:
+def _free_value(value: Any, path: KeyPath) -> Iterator[Finding]:
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _free_value(item, (*path, index))
@@ -111,7 +111,7 @@ def _free_value(value: Any, path: Path) -> Iterator[Finding]:
         yield from _scalar(value, path, _DOUBLE_BITS)
 
 
-def _scalar(value: Any, path: Path, num_bits: int) -> Iterator[Finding]:
+def _scalar(value: Any, path: KeyPath, num_bits: int) -> Iterator[Finding]:
     """Values that one syntax can hold and another cannot."""
     if isinstance(value, int) and not -(1 << num_bits) <= value < 1 << num_bits:
         yield Finding(path, f"is {value}; expected an integer below 2^{num_bits}", path)

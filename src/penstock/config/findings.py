@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from penstock.config.paths import Path
-
-Place = Path
-"""Keys of the file and positions in lists, from a section down."""
+from penstock.config.paths import KeyPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +24,9 @@ class Finding:
     `excuses` is a place about which nothing more needs to be said.
     """
 
-    place: Place
+    place: KeyPath
     message: str
-    excuses: Place | None = None
+    excuses: KeyPath | None = None
 
 
 def raise_findings(section: BaseModel, findings: Iterable[Finding]) -> None:

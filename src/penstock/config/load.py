@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ from penstock.config.errors import ConfigError, Problem
 from penstock.config.findings import Finding
 from penstock.config.nearest import nearest_name
 from penstock.config.notices import Notices, notices
-from penstock.config.paths import Path, Position, format_path, position_of
+from penstock.config.paths import KeyPath, Position, format_path, position_of
 from penstock.config.plain import section_data
 from penstock.config.section import Section
 from penstock.config.syntax import SYNTAX_OF_SUFFIX, read
@@ -32,7 +32,7 @@ class Loaded(Generic[S]):
     notices: Notices
 
 
-def load_section(root: type[S], path: FilePath, *, edits: Edits = (), strict: bool = False) -> Loaded[S]:
+def load_section(root: type[S], path: Path, *, edits: Edits = (), strict: bool = False) -> Loaded[S]:
     """Reads a run file in the syntax of its name, applies edits, and checks everything.
 
     `strict` makes ignored fields errors.
@@ -95,7 +95,7 @@ def _validated(root: type[S], parsed: Parsed) -> tuple[S | None, list[Finding]]:
         return None, findings + values
 
 
-def _problem(finding: Finding, positions: Mapping[Path, Position], edited: Edited) -> Problem:
+def _problem(finding: Finding, positions: Mapping[KeyPath, Position], edited: Edited) -> Problem:
     position = None if edited.covers(finding.place) else position_of(finding.place, positions)
     line, column = position or (None, None)
     return Problem(format_path(finding.place), finding.message, line, column)
@@ -106,7 +106,7 @@ def _sorted(problems: Sequence[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: (problem.line or math.inf, problem.column or 0))
 
 
-def _read_file(path: FilePath) -> str:
+def _read_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -122,7 +122,7 @@ def _read_file(path: FilePath) -> str:
     return text
 
 
-def _similar(path: FilePath) -> str:
+def _similar(path: Path) -> str:
     """The name in the same folder that the user may have meant."""
     try:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix in SYNTAX_OF_SUFFIX]

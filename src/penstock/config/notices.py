@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.config.markers import Ignored, Later, Legacy, Marker
-from penstock.config.paths import Path, format_path
+from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.config.shape import fields_of
 
@@ -19,7 +19,7 @@ class Notice:
     `harmless` says of what comes later that the run gives the same model without it.
     """
 
-    path: Path
+    path: KeyPath
     text: str
     harmless: bool = False
 
@@ -56,7 +56,7 @@ def notices(section: Section) -> Notices:
     return Notices(tuple(ignored), tuple(legacy), tuple(later))
 
 
-def _written(section: Section, path: Path) -> Iterator[tuple[Path, Marker]]:
+def _written(section: Section, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
     for key, field in fields_of(type(section)).items():
         value = getattr(section, field.name)
         if field.name in section.model_fields_set and value is not None:
@@ -66,7 +66,7 @@ def _written(section: Section, path: Path) -> Iterator[tuple[Path, Marker]]:
             yield from _inside(value, (*path, key))
 
 
-def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Marker]]:
+def _inside(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
     if isinstance(value, Section):
         yield from _written(value, path)
     elif isinstance(value, list | tuple):

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 Position = tuple[int, int]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
 
-def format_path(path: Path) -> str:
+def format_path(path: KeyPath) -> str:
     """A path as users write it."""
     text = ""
     for part in path:
@@ -22,7 +22,7 @@ def format_path(path: Path) -> str:
     return text
 
 
-def position_of(path: Path, positions: Mapping[Path, Position]) -> Position | None:
+def position_of(path: KeyPath, positions: Mapping[KeyPath, Position]) -> Position | None:
     """Where a path stands in the text: its own place, or that of the section around it."""
     for length in range(len(path), 0, -1):
         if path[:length] in positions:

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from penstock.config.findings import Finding
 from penstock.config.nearest import hint
-from penstock.config.paths import Path
+from penstock.config.paths import KeyPath
 from penstock.config.section import Section
 from penstock.config.shape import (
     EnumShape,
@@ -59,7 +59,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
-def _place(location: Iterable[str | int], root: type[Section]) -> tuple[Path, Shape]:
+def _place(location: Iterable[str | int], root: type[Section]) -> tuple[KeyPath, Shape]:
     """The path of an error as users write it: keys for Python names, without pydantic's notes on unions."""
     path: list[str | int] = []
     shape: Shape = SectionShape(root)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config.findings import Finding
 from penstock.config.nearest import hint
-from penstock.config.paths import Path, format_path
+from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.features.sections import FeatureConfig, SequenceFeature
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
@@ -31,14 +31,14 @@ def run_findings(run: "RunConfig") -> Iterator[Finding]:
         yield from _below(("model_config",), _tower_findings(run.model, run.data_config))
 
 
-def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[Path, str, Section]]:
+def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[KeyPath, str, Section]]:
     """Every feature with its place and name; features of a sequence are called sequence__feature."""
     for index, config in enumerate(configs):
         chosen = config.chosen("feature")
         if chosen is None:
             continue
         kind, section = chosen
-        place: Path = ("feature_configs", index, kind)
+        place: KeyPath = ("feature_configs", index, kind)
         if not isinstance(section, SequenceFeature):
             yield place, section.feature_name, section
             continue
@@ -48,8 +48,8 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[Path, str
                 yield (*place, "features", position, inner[0]), name, inner[1]
 
 
-def _names_once(features: Sequence[tuple[Path, str, Section]]) -> Iterator[Finding]:
-    first: dict[str, Path] = {}
+def _names_once(features: Sequence[tuple[KeyPath, str, Section]]) -> Iterator[Finding]:
+    first: dict[str, KeyPath] = {}
     for place, name, _ in features:
         if name in first:
             yield Finding(
@@ -58,7 +58,7 @@ def _names_once(features: Sequence[tuple[Path, str, Section]]) -> Iterator[Findi
         first.setdefault(name, place)
 
 
-def _shared_tables(features: Sequence[tuple[Path, str, Section]]) -> Iterator[Finding]:
+def _shared_tables(features: Sequence[tuple[KeyPath, str, Section]]) -> Iterator[Finding]:
     """Features with one embedding_name share a table, so they must mean the same table."""
     first: dict[str, tuple[str, Any]] = {}
     for place, name, feature in features:
@@ -133,13 +133,13 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
                 yield Finding((*place, field), f"there is no {kind} named '{value}'; {hint(value, known)}")
 
 
-def _known_names(place: Path, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Finding]:
+def _known_names(place: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Finding]:
     for index, name in enumerate(names):
         if name not in known:
             yield Finding((*place, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
 
 
-def _repeated(place: Path, key: str, names: Sequence[str | None]) -> Iterator[Finding]:
+def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Finding]:
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
             yield Finding((*place, index, *filter(None, [key])), f"'{name}' is there already")
@@ -150,5 +150,5 @@ def _chosen_name(section: Section, group: str) -> str | None:
     return chosen[0] if chosen else None
 
 
-def _below(place: Path, findings: Iterator[Finding]) -> Iterator[Finding]:
+def _below(place: KeyPath, findings: Iterator[Finding]) -> Iterator[Finding]:
     return (Finding((*place, *finding.place), finding.message) for finding in findings)

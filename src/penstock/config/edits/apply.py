@@ -9,7 +9,7 @@ from penstock.config.edits.places import Place, find_places
 from penstock.config.edits.steps import EditError, read_steps, split_edit
 from penstock.config.edits.values import value_for
 from penstock.config.errors import Problem
-from penstock.config.paths import Path
+from penstock.config.paths import KeyPath
 from penstock.config.section import Section
 
 Edits = Sequence[str | tuple[str, Any]] | Mapping[str, Any]
@@ -21,9 +21,9 @@ class Edited:
     """What edits did: the places they set, and the edits that could not be applied."""
 
     problems: list[Problem] = field(default_factory=list)
-    paths: set[Path] = field(default_factory=set)
+    paths: set[KeyPath] = field(default_factory=set)
 
-    def covers(self, path: Path) -> bool:
+    def covers(self, path: KeyPath) -> bool:
         """Whether the value at a path comes from an edit and not from the file."""
         return any(path[:length] in self.paths for length in range(1, len(path) + 1))
 

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.config.edits.conditions import matching
 from penstock.config.edits.steps import Condition, EditError, Index, Key, Slice, Step, show_steps
 from penstock.config.nearest import hint, nearest_name
-from penstock.config.paths import Path, format_path
+from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.config.shape import AnyShape, ListShape, MapShape, SectionShape, Shape, fields_of
 
@@ -25,7 +25,7 @@ class Place:
     holder: Any
     key: str | int
     shape: Shape
-    path: Path
+    path: KeyPath
     owner: type[Section] | None = None
     is_one_of_many: bool = False
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from json import decoder
 from typing import Any, cast
 
-from penstock.config.paths import Path
+from penstock.config.paths import KeyPath
 from penstock.config.section import Section
 from penstock.config.syntax.parsed import Parsed, TextPlaces
 
@@ -58,7 +58,7 @@ class _Walk:
         match = _SPACE.match(self.text, offset)
         return match.end() if match else offset
 
-    def value(self, offset: int, path: Path) -> tuple[Any, int]:
+    def value(self, offset: int, path: KeyPath) -> tuple[Any, int]:
         first = self.text[offset : offset + 1]
         if first == "{":
             return self._object(offset + 1, path)
@@ -82,7 +82,7 @@ class _Walk:
         is_float = match[1] is not None or match[2] is not None
         return (float(match[0]) if is_float else int(match[0])), match.end()
 
-    def _array(self, offset: int, path: Path) -> tuple[list[Any], int]:
+    def _array(self, offset: int, path: KeyPath) -> tuple[list[Any], int]:
         items: list[Any] = []
         offset = self.skip(offset)
         if self.text.startswith("]", offset):
@@ -96,7 +96,7 @@ class _Walk:
             if is_last:
                 return items, offset
 
-    def _object(self, offset: int, path: Path) -> tuple[dict[str, Any], int]:
+    def _object(self, offset: int, path: KeyPath) -> tuple[dict[str, Any], int]:
         entries: dict[str, Any] = {}
         offset = self.skip(offset)
         if self.text.startswith("}", offset):
@@ -107,7 +107,7 @@ class _Walk:
             if is_last:
                 return entries, offset
 
-    def _entry(self, offset: int, path: Path, entries: dict[str, Any]) -> int:
+    def _entry(self, offset: int, path: KeyPath, entries: dict[str, Any]) -> int:
         if not self.text.startswith('"', offset):
             raise json.JSONDecodeError("expected a key in double quotes", self.text, offset)
         key, end = self._string(offset)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.config.errors import Problem
-from penstock.config.paths import Path, Position, format_path
+from penstock.config.paths import KeyPath, Position, format_path
 
 
 @dataclass(slots=True)
@@ -18,12 +18,12 @@ class Parsed:
     """
 
     data: Any = None
-    positions: dict[Path, Position] = field(default_factory=dict)
+    positions: dict[KeyPath, Position] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     readable: bool = True
-    broken: set[Path] = field(default_factory=set)
+    broken: set[KeyPath] = field(default_factory=set)
 
-    def add(self, path: Path, message: str, position: Position | None = None) -> None:
+    def add(self, path: KeyPath, message: str, position: Position | None = None) -> None:
         """Remembers a problem."""
         line, column = position or (None, None)
         self.problems.append(Problem(format_path(path), message, line, column))

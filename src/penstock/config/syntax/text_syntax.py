@@ -85,6 +85,8 @@ def _put(data: Any, aside: SetAside) -> None:
     """Puts a value that was set aside at its place. Elements of lists come in order, so indices fit."""
     for part, following in pairwise(aside.path):
         if isinstance(data, list):
+            if not data:  # its entries could not be read, which is reported already
+                return
             data = data[min(int(part), len(data) - 1)]
         else:
             data = data.setdefault(part, [] if isinstance(following, int) else {})

@@ -7,7 +7,7 @@ refuse.
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.config.paths import Path
+from penstock.config.paths import KeyPath
 from penstock.config.section import Section
 from penstock.config.shape import ListShape, MapShape, SectionShape, Shape, fields_of, is_free_element
 from penstock.config.syntax.parsed import Parsed, TextPlaces
@@ -19,7 +19,7 @@ from penstock.config.syntax.text_values import fits, is_readable, lacks_quotes, 
 class SetAside:
     """A value that protobuf does not read, and where it belongs."""
 
-    path: Path
+    path: KeyPath
     value: Any
 
 
@@ -27,7 +27,7 @@ class SetAside:
 class WrittenField:
     """Where a field that protobuf reads begins and ends."""
 
-    path: Path
+    path: KeyPath
     start: int
     end: int
 
@@ -42,7 +42,7 @@ class TextWalk:
     blanks: list[tuple[int, int]] = field(default_factory=list)
     asides: list[SetAside] = field(default_factory=list)
 
-    def section(self, node: MessageNode, section: type[Section], path: Path) -> None:
+    def section(self, node: MessageNode, section: type[Section], path: KeyPath) -> None:
         """Walks over the fields of a section."""
         counts: dict[str, int] = {}
         for written in node.fields:
@@ -60,7 +60,7 @@ class TextWalk:
                 self._field(written, place, shape, count)
             counts[written.name] = count + _num_values(written.value)
 
-    def _field(self, written: FieldNode, place: Path, shape: Shape, count: int) -> None:
+    def _field(self, written: FieldNode, place: KeyPath, shape: Shape, count: int) -> None:
         if isinstance(written.value, ListNode) and not written.value.items:
             self.asides.append(SetAside(place, {} if isinstance(shape, MapShape) else []))
             self.blanks.append((written.start, written.end))
@@ -71,7 +71,7 @@ class TextWalk:
         else:
             self._values(written, [(place, written.value)], shape)
 
-    def _list(self, written: FieldNode, place: Path, item: Shape, count: int) -> None:
+    def _list(self, written: FieldNode, place: KeyPath, item: Shape, count: int) -> None:
         is_bracketed = isinstance(written.value, ListNode)
         nodes = written.value.items if isinstance(written.value, ListNode) else (written.value,)
         values = [((*place, count + index), node) for index, node in enumerate(nodes)]
@@ -79,7 +79,7 @@ class TextWalk:
             self._note(path, node.start if is_bracketed else written.start)
         self._values(written, values, item)
 
-    def _map(self, written: FieldNode, place: Path, shape: Shape) -> None:
+    def _map(self, written: FieldNode, place: KeyPath, shape: Shape) -> None:
         nodes = written.value.items if isinstance(written.value, ListNode) else (written.value,)
         entries = [_entry(node) for node in nodes]
         if None in entries:
@@ -92,7 +92,7 @@ class TextWalk:
             self._note(path, written.start)
         self._values(written, values, shape)
 
-    def _values(self, written: FieldNode, values: list[tuple[Path, Node]], shape: Shape) -> None:
+    def _values(self, written: FieldNode, values: list[tuple[KeyPath, Node]], shape: Shape) -> None:
         """Leaves a field to protobuf if all its values fit, and sets it aside if not."""
         for path, node in values:
             if problem := _refusal(node, shape, len(values)):
@@ -106,16 +106,16 @@ class TextWalk:
         else:
             self._set_aside(written, values)
 
-    def _set_aside(self, written: FieldNode, values: list[tuple[Path, Node]]) -> None:
+    def _set_aside(self, written: FieldNode, values: list[tuple[KeyPath, Node]]) -> None:
         self.asides += [SetAside(path, natural(node)) for path, node in values]
         self.blanks.append((written.start, written.end))
 
-    def _refuse(self, written: FieldNode, path: Path, node: Node, message: str) -> None:
+    def _refuse(self, written: FieldNode, path: KeyPath, node: Node, message: str) -> None:
         self.parsed.add(path, message, self.places.position(node.start))
         self.parsed.broken.add(path)
         self.blanks.append((written.start, written.end))
 
-    def _note(self, path: Path, offset: int) -> None:
+    def _note(self, path: KeyPath, offset: int) -> None:
         self.parsed.positions.setdefault(path, self.places.position(offset))
 
 

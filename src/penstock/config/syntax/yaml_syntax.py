@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import yaml
 
-from penstock.config.paths import Path, Position
+from penstock.config.paths import KeyPath, Position
 from penstock.config.section import Section
 from penstock.config.shape import ScalarShape, SectionShape, Shape, child_shape
 from penstock.config.syntax.parsed import Parsed, TextPlaces
@@ -76,7 +76,7 @@ class _Walk:
         self.num_nodes = 0
         self.open: set[int] = set()
 
-    def value(self, node: yaml.Node, path: Path, shape: Shape | None) -> Any:
+    def value(self, node: yaml.Node, path: KeyPath, shape: Shape | None) -> Any:
         self.num_nodes += 1
         if node.tag not in _TAGS:
             self.parsed.add(path, f"has the tag '{node.tag}'; tags are not supported", _start(node))
@@ -100,14 +100,14 @@ class _Walk:
             return {}
         return resolve_plain(text)
 
-    def _sequence(self, node: yaml.Node, path: Path, shape: Shape | None) -> list[Any]:
+    def _sequence(self, node: yaml.Node, path: KeyPath, shape: Shape | None) -> list[Any]:
         items = []
         for index, item in enumerate(node.value):
             self.parsed.positions[(*path, index)] = _start(item)
             items.append(self.value(item, (*path, index), child_shape(shape, index)))
         return items
 
-    def _mapping(self, node: yaml.Node, path: Path, shape: Shape | None) -> dict[str, Any]:
+    def _mapping(self, node: yaml.Node, path: KeyPath, shape: Shape | None) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
         for key_node, value_node in node.value:
@@ -123,7 +123,7 @@ class _Walk:
                 own[key] = self.value(value_node, (*path, key), child_shape(shape, key))
         return merged | own
 
-    def _merged(self, node: yaml.Node, path: Path, shape: Shape | None) -> dict[str, Any]:
+    def _merged(self, node: yaml.Node, path: KeyPath, shape: Shape | None) -> dict[str, Any]:
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         merged: dict[str, Any] = {}
         for source in sources:
