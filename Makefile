@@ -20,13 +20,13 @@ setup-dev: ## The same with what tests and checks need
 	@"$(PYTHON)" tools/setup_venv.py --dev
 
 demo: setup ## Generate sample data, train on it, evaluate
-	@$(BIN)/python -m penstock.cli.demo
+	@$(BIN)/penstock demo
 
 test: setup-dev ## Run the tests, without the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: setup-dev ## Run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: setup-dev ## Style, types and layers
 	$(BIN)/python -m ruff check .

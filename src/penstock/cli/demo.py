@@ -14,7 +14,7 @@ def demo(
     data: Annotated[Path, typer.Option("--data", help="Where the sample data go, or are.")] = Path(
         "data/clicks"
     ),
-    rows: Annotated[int, typer.Option("--rows", min=1000)] = 500_000,
+    rows: Annotated[int, typer.Option("--rows", min=1000)] = 1_000_000,
     plain: Plain = False,
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""

@@ -94,24 +94,23 @@ class Progress:
         self.total, self.done = total, 0
         self._display, self._every, self._min_seconds, self._clock = display, every, min_seconds, clock
         self._shown_at, self._shown_done = clock(), 0
-        self._fields: Fields = {}
+        self._fields: Callable[[], Fields] = dict
 
     def advance(self, count: int = 1, fields: Callable[[], Fields] = dict) -> None:
         """Count `count` units; `fields` is asked only when a line is due, so it may be dear."""
-        before, self.done = self.done, self.done + count
+        before, self.done, self._fields = self.done, self.done + count, fields
         crossed = before // self._every != self.done // self._every
         if crossed and self._clock() - self._shown_at >= self._min_seconds:
-            self._show(fields())
+            self._show()
 
-    def finish(self, fields: Fields | None = None) -> None:
+    def finish(self) -> None:
         """Show the last state, if it was not shown."""
         if self.done != self._shown_done:
-            self._show(fields if fields is not None else self._fields)
+            self._show()
 
-    def _show(self, fields: Fields) -> None:
-        self._fields = fields
+    def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
-        self._display.show(self.done, self.total, fields)
+        self._display.show(self.done, self.total, self._fields())
 
     def __enter__(self) -> Self:
         return self
