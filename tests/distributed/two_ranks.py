@@ -30,7 +30,8 @@ def run_on_two_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]
         process.join(TIMEOUT_SECONDS)
     outcomes = [answers.get() for _ in ranks if not answers.empty()]
     problems = [problem for _, problem, _ in outcomes if problem]
-    assert len(outcomes) == 2 and not problems, "\n".join(problems) or "a rank died or hangs"
+    assert not problems, "\n".join(problems)
+    assert len(outcomes) == 2, "a rank died or hangs"
     return [answer for _, _, answer in sorted(outcomes, key=lambda outcome: outcome[0])]
 
 

@@ -64,8 +64,9 @@ class Checkpoint:
         from penstock.checkpoint.tensors import read_tensors
 
         difference = self.difference(into)
-        if difference.changed or (strict and difference):
-            raise CheckpointError(f"{self.path}: does not fit this model: {difference}")
+        refused = difference if strict else Difference(changed=difference.changed)
+        if refused:
+            raise CheckpointError(f"{self.path}: does not fit this model: {refused}")
         wanted = {name: tensor for name, tensor in into.items() if name in self.manifest.tensors}
         read_tensors(self.path, self.manifest.tensors, wanted, alone=self._ranks.alone)
         return difference

@@ -82,9 +82,8 @@ class Manifest:
         """The manifest of a checkpoint directory, or a CheckpointError that says why there is none."""
         try:
             text = (directory / MANIFEST_NAME).read_bytes()
-        except FileNotFoundError:
-            reason = f"no {MANIFEST_NAME}: written by another program, or not written to the end"
-            raise CheckpointError(f"{directory}: {reason}") from None
+        except (FileNotFoundError, NotADirectoryError):
+            raise CheckpointError(f"{directory}: {_why_unreadable(directory)}") from None
         except OSError as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME}: {error.strerror}") from None
         try:
@@ -124,6 +123,14 @@ class Manifest:
         used |= {piece.file for tensor in self.tensors.values() for piece in tensor.pieces}
         if unknown := sorted(used - self.files.keys()):
             raise ValueError(f"file '{unknown[0]}' is used but not listed")
+
+
+def _why_unreadable(directory: Path) -> str:
+    if directory.is_dir():
+        return f"no {MANIFEST_NAME}: written by another program, or not written to the end"
+    if directory.exists():
+        return "is a file; a checkpoint is a folder such as checkpoints/step-100"
+    return "there is no such checkpoint"
 
 
 def _body_checksum(body: Mapping[str, Any]) -> int:

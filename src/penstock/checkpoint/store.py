@@ -78,12 +78,21 @@ class CheckpointStore:
 
     def latest(self) -> Checkpoint | None:
         """The newest whole checkpoint, or None; newer ones that are not whole are logged with the reason."""
-        for step in reversed(self._visible_steps()):
-            try:
-                return self.open(step)
-            except CheckpointError as error:
-                logger.warning("passed over %s", error)
-        return None
+        checkpoint, refused = self._newest()
+        _log_passed_over(refused)
+        return checkpoint
+
+    def require_latest(self) -> Checkpoint:
+        """The newest whole checkpoint; without one, an error that says what is wrong with the newest of all."""
+        checkpoint, refused = self._newest()
+        if checkpoint is None:
+            raise (
+                refused[0]
+                if refused
+                else CheckpointError(f"{self.directory} holds no checkpoint; train first")
+            )
+        _log_passed_over(refused)
+        return checkpoint
 
     def open(self, which: int | str | Path) -> Checkpoint:
         """A checkpoint of this store by its step, or any other by its path, with every byte checked."""
@@ -93,6 +102,16 @@ class CheckpointStore:
         if checkpoint.step != which:
             raise CheckpointError(f"{checkpoint.path}: was written at step {checkpoint.step}, then renamed")
         return checkpoint
+
+    def _newest(self) -> tuple[Checkpoint | None, list[CheckpointError]]:
+        """The newest whole checkpoint, and why newer ones are not whole."""
+        refused: list[CheckpointError] = []
+        for step in reversed(self._visible_steps()):
+            try:
+                return self.open(step), refused
+            except CheckpointError as error:
+                refused.append(error)
+        return None, refused
 
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step}"
@@ -148,6 +167,11 @@ class CheckpointStore:
     def _remove(self, steps: Iterable[int]) -> None:
         for step in steps:
             remove_at_once(self._path(step), self._hidden(step, "old"))
+
+
+def _log_passed_over(refused: Iterable[CheckpointError]) -> None:
+    for error in refused:
+        logger.warning("passed over %s", error)
 
 
 def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tuple[str, FileRecord]]:
