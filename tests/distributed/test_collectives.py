@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.distributed.two_ranks import run_on_two_ranks
 
 from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
+from tests.distributed.two_ranks import run_on_two_ranks
 
 
 def everything(world: World, collectives: Collectives) -> dict[str, object]:

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.distributed.small_model import Training
-from tests.distributed.two_ranks import run_on_two_ranks
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError
@@ -13,6 +11,8 @@ from penstock.distributed.groups import process_group
 from penstock.distributed.state import load_training_state, training_state
 from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
+from tests.distributed.small_model import Training
+from tests.distributed.two_ranks import run_on_two_ranks
 
 pytestmark = pytest.mark.slow
 

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from tests.distributed.small_model import DENSE, SPARSE, SmallModel, Training, batch
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.distributed.groups import process_group
 from penstock.distributed.state import load_model_state, load_training_state, training_state
 from penstock.runtime.world import World
+from tests.distributed.small_model import DENSE, SPARSE, SmallModel, Training, batch
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,11 @@
 import pytest
 import torch
 import torchrec
-from tests.distributed.small_model import SPARSE, SmallModel, Training
 
 from penstock.distributed.groups import process_group
 from penstock.distributed.sharding import dense_parameters, plan_tables, shard
 from penstock.runtime.world import World
+from tests.distributed.small_model import SPARSE, SmallModel, Training
 
 TABLES = [f"table_feature_{index}" for index in range(3)]
 
