@@ -5,11 +5,11 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.config.test_load import SAME_FILE
-from tests.config.toy import Run
 
 from penstock.config.errors import ConfigError
 from penstock.config.load import parse_section
+from tests.config.test_load import SAME_FILE
+from tests.config.toy import Run
 
 PIECES = st.sampled_from(
     [*"{}[]<>:,;\"'#&*!|-\\\n\t =?", "\x00", "é", "1e999", "0x", "<<", "key", "null", ".inf", "\\xff"]

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.config.toy import Mode, Run
 
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits, load_section, parse_section
+from tests.config.toy import Mode, Run
 
 
 def problems(text: str, syntax: str = "yaml", **options: object) -> list[str]:

@@ -1,7 +1,6 @@
-from tests.config.toy import Run
-
 from penstock.config.load import parse_section
 from penstock.config.notices import Notice, Notices, notices
+from tests.config.toy import Run
 
 
 def test_markers_speak_only_for_what_is_written():

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.config.strategies import section_strategy, written
-from tests.config.toy import Run
 
 from penstock.config.load import parse_section
 from penstock.config.section import Section
 from penstock.config.write import dump_json, dump_text, dump_yaml
+from tests.config.strategies import section_strategy, written
+from tests.config.toy import Run
 
 WRITERS: dict[str, Callable[..., str]] = {"yaml": dump_yaml, "json": dump_json, "text": dump_text}
 SLOWLY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

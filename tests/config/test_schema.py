@@ -1,6 +1,5 @@
-from tests.config.toy import Run
-
 from penstock.config.schema import json_schema
+from tests.config.toy import Run
 
 SCHEMA = json_schema(Run)
 SECTIONS = SCHEMA["$defs"]

@@ -1,5 +1,6 @@
 import pytest
 from pydantic import ValidationError
+
 from tests.config.toy import Adam, DataConfig, Mode, Sgd, TrainConfig
 
 

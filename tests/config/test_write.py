@@ -1,7 +1,6 @@
-from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
-
 from penstock.config.load import parse_section
 from penstock.config.write import dump_json, dump_text, dump_yaml
+from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
 
 RUN = Run(
     model_dir="out\x03",

@@ -125,8 +125,10 @@ def _read_file(path: Path) -> str:
 def _similar(path: Path) -> str:
     """The name in the same folder that the user may have meant."""
     try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.suffix in SYNTAX_OF_SUFFIX]
+        names = {
+            entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in SYNTAX_OF_SUFFIX
+        }
     except OSError:
         return ""
-    near = nearest_name(path.name, names)
-    return f"; did you mean '{near}'?" if near else ""
+    near = nearest_name(path.stem, names)
+    return f"; did you mean '{names[near]}'?" if near else ""

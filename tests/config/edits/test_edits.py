@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.config.toy import Run
 
 from penstock.config.edits import edit_data
+from tests.config.toy import Run
 
 
 def data() -> dict[str, Any]:

@@ -2,10 +2,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.config.toy import Run
 
 from penstock.config.syntax import read
 from penstock.config.syntax.text_syntax import read_text
+from tests.config.toy import Run
 
 
 def test_what_protobuf_allows_is_allowed():

@@ -1,9 +1,9 @@
 import math
 
 import pytest
-from tests.config.toy import Run
 
 from penstock.config.syntax.yaml_syntax import read_yaml, resolve_plain
+from tests.config.toy import Run
 
 
 @pytest.mark.parametrize(
