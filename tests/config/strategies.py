@@ -47,10 +47,14 @@ _TEXT = st.text(max_size=12) | st.sampled_from(
         "é\u2028😀",
     ]
 )
+# Most fields want small positive numbers; the others show that nothing is lost at the edges.
 _SCALARS: dict[type, SearchStrategy[Any]] = {
     bool: st.booleans(),
-    int: st.integers(1, 64) | st.integers(-(1 << 63), (1 << 63) - 1),
-    float: st.floats(0, 1) | st.floats(allow_nan=False) | st.integers(-9, 9),
+    int: st.integers(1, 4) | st.integers(1, 64) | st.integers(-(1 << 63), (1 << 63) - 1),
+    float: st.floats(0.01, 0.99)
+    | st.sampled_from([0.5, 1e-17, 1 / 3])
+    | st.floats(allow_nan=False)
+    | st.integers(-9, 9),
     str: _TEXT,
 }
 _SIZE = st.integers(0, 1 << 50) | st.sampled_from(["64MiB", "4GiB", "10MB", "1.5 GiB"])
