@@ -134,7 +134,7 @@ def test_a_value_that_does_not_fit_names_file_row_column_and_value(tmp_path: Pat
         list(open_path(path, WITHOUT_HEADER, columns=["tags", "price"], share_bytes=128 * KIB))
     assert str(caught.value) == (
         f"{path}: row 2500: column 'price': value 'cheap' is not float; "
-        "correct it, or declare the column in data_config.input_fields"
+        "correct it, or declare another type in data_config.input_fields"
     )
 
 

@@ -15,11 +15,12 @@ from penstock.cli.predict import predict
 from penstock.cli.sample_data import sample_data
 from penstock.cli.schema import schema
 from penstock.cli.train import train, train_eval
+from penstock.cli.usage import Program
 
 app = typer.Typer(
     name="penstock",
     help="Carry training data from disk to a trained model inside a memory limit.",
-    no_args_is_help=True,
+    cls=Program,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={

@@ -96,8 +96,13 @@ class Parser:
 
     def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
         """The same error, with the file and the row in that file where they are known."""
-        row, file = error.row, None
-        if row is not None and row_ids[row] != UNKNOWN_ROW:
+        row = error.row
+        if row is None:
+            # What is wrong with a whole column is wrong in every file: the first one stands for all.
+            file = next(iter(self.file_paths), None)
+        elif row_ids[row] == UNKNOWN_ROW:
+            file = None
+        else:
             file_index, row = locate(int(row_ids[row]))
             file = self.file_paths[file_index] if file_index < len(self.file_paths) else None
         return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)

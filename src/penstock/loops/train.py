@@ -88,9 +88,7 @@ def train(
             if hooks.stop_requested() or timetable.end.reached(progress):
                 return
         if progress.epoch_steps == 0:
-            raise DataError(
-                "the training data gave no batch: it has no rows, or fewer than batch_size with drop_remainder"
-            )
+            raise no_batch("train_input_path")
         progress.end_epoch()
         batches.set_epoch(progress.epoch)
         tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
@@ -109,6 +107,13 @@ def tell_what_is_due(
         hooks.on_save_due(progress)
     if due(timetable.evaluate_every, progress):
         hooks.on_evaluate_due(progress)
+
+
+def no_batch(key: str) -> DataError:
+    """The error for data that are there but give nothing."""
+    return DataError(
+        f"{key}: the files give no batch: they have no rows, or fewer than data_config.batch_size with drop_remainder"
+    )
 
 
 def timed(batches: BatchSource, stopwatch: Stopwatch) -> Iterator[Batch]:

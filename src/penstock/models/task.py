@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, DataError
 from penstock.models.losses import LOSSES, weighted_mean
 from penstock.tensors.batch import Batch
 
@@ -44,10 +44,14 @@ class Task:
         """Each loss, as one number, by its name."""
         logits, labels = predictions[f"logits{self.suffix}"], batch.labels[self.label]
         weights = batch.sample_weights[self.sample_weight] if self.sample_weight is not None else None
-        return {
-            name + self.suffix: weighted_mean(row_loss(logits, labels), weights)
-            for name, row_loss in self._losses.items()
-        }
+        try:
+            return {
+                name + self.suffix: weighted_mean(row_loss(logits, labels), weights)
+                for name, row_loss in self._losses.items()
+            }
+        except DataError as error:
+            place = f" ({batch.position})" if batch.position is not None else ""
+            raise DataError.at(f"{error}{place}", column=self.label) from error
 
 
 def _chosen_loss(config: "LossConfig", path: str) -> tuple[str, object]:

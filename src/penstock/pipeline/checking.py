@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from penstock.loops.train import no_batch
 from penstock.pipeline.evaluation import Evaluator
 from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
@@ -33,13 +34,14 @@ def check(run: RunConfig) -> CheckResult:
         if run.eval_input_path:
             Evaluator(run, training.sharded, training.budget, monitor).check()
         batch = next(iter(training.batches), None)
-        loss = training.step(batch, training.progress) if batch is not None else float("nan")
+        if batch is None:
+            raise no_batch("train_input_path")
         return CheckResult(
             num_files=len(training.source.files),
             num_features=len(training.source.columns),
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
-            first_rows=batch.num_rows if batch is not None else 0,
-            first_loss=loss,
+            first_rows=batch.num_rows,
+            first_loss=training.step(batch, training.progress),
             limit_bytes=training.budget.limit_bytes,
             planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from penstock.batching.prefetch import Prefetch
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
+from penstock.loops.train import no_batch
 from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.pipeline.data import DataSource, find_files, scoring_batches
 from penstock.pipeline.memory_plan import share_data_path
@@ -49,7 +50,8 @@ class Evaluator:
     def check(self) -> None:
         """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
         with self._batches() as batches:
-            next(iter(batches), None)
+            if next(iter(batches), None) is None:
+                raise no_batch("eval_input_path")
 
     def evaluate(self) -> Evaluation:
         """One pass over the data, with fresh metrics."""
@@ -57,13 +59,16 @@ class Evaluator:
         batches = self._batches()
         bar = Progress(open_display("eval", "rows", self._plain), every=1)
         with self._monitor.stage("evaluate"), batches, bar:
-            return evaluate_loop(
+            evaluation = evaluate_loop(
                 self._sharded.module,
                 self._sharded.model,
                 islice(batches, options.num_steps),
                 self._build_metrics(),
                 on_batch=lambda batch: bar.advance(batch.num_rows),
             )
+        if evaluation.rows == 0:
+            raise no_batch("eval_input_path")
+        return evaluation
 
     def _batches(self) -> Prefetch[Batch]:
         data = self._run.data_config

@@ -40,16 +40,15 @@ class TrainingHooks:
             monitor,
             stop,
         )
+        self._evaluator = checked_evaluator(run, training, monitor)
         train, progress = train_section(run), training.progress
         self._bar = Progress(open_display("train", "step", plain), total=training.total_steps, every=1)
         self._bar.done = progress.step
         self._log = StepLog(
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
-        self._evaluator = (
-            Evaluator(run, training.sharded, training.budget, monitor) if run.eval_input_path else None
-        )
         self._evaluated_step: int | None = None
+        self._started_afresh = saver.saved_step is None
         self._header_written = False
 
     def __enter__(self) -> Self:
@@ -122,6 +121,8 @@ class TrainingHooks:
         self._header_written = True
         folder = self._saver.folder
         folder.path.mkdir(parents=True, exist_ok=True)
+        if self._started_afresh:
+            folder.forget_records()
         folder.run_file.write_text(dump_yaml(self._run), encoding="utf-8")
         folder.write_version(self._training.source.fingerprint())
         shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
@@ -132,3 +133,12 @@ class TrainingHooks:
             planned_bytes=shares,
             shuffle_rows=self._training.num_shuffle_rows,
         )
+
+
+def checked_evaluator(run: RunConfig, training: Training, monitor: MemoryMonitor) -> Evaluator | None:
+    """The evaluator of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
+    if not run.eval_input_path:
+        return None
+    evaluator = Evaluator(run, training.sharded, training.budget, monitor)
+    evaluator.check()
+    return evaluator

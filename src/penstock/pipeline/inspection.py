@@ -10,16 +10,19 @@ import pyarrow.parquet as pq
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB, format_size
+from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.pipeline.model_dir import ModelDir
-from penstock.readers.files import list_files
+from penstock.readers.files import TYPE_OF_SUFFIX, DataFile, list_files
 from penstock.readers.opening import open_reader
 from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.parquet_layout import open_file
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 
 TINY_ROW_GROUP_BYTES = 512 * KIB
 HUGE_ROW_GROUP_BYTES = 256 * MIB
 CSV_BYTES = 32 * MIB
+RUN_FILE_SUFFIXES = frozenset(SYNTAX_OF_SUFFIX) - frozenset(TYPE_OF_SUFFIX)
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ def inspect(path: Path) -> Inspection:
         return inspect_checkpoint(path)
     if (path / "run.yaml").exists():
         return inspect_run(path)
+    if path.is_file() and path.suffix in RUN_FILE_SUFFIXES:
+        raise DataError(f"{path}: is a run file, not data; look at it with penstock check")
     return inspect_data(str(path))
 
 
@@ -60,7 +65,7 @@ def inspect_data(path: str) -> Inspection:
     """Schema, rows and sizes of data files; only headers and footers are read."""
     files = list_files(path)
     if all(file.path.endswith(".parquet") for file in files):
-        return inspect_parquet([file.path for file in files])
+        return inspect_parquet(files)
     reading = ReadingSection(with_header=True)
     schema = open_reader(reading, files, None, Share("inspect", CSV_BYTES)).schema
     facts = {"files": len(files), "bytes_on_disk": sum(file.size_bytes for file in files)}
@@ -70,41 +75,35 @@ def inspect_data(path: str) -> Inspection:
     return Inspection("text files (their first line taken for names)", facts, "columns", table)
 
 
-def inspect_parquet(paths: Sequence[str]) -> Inspection:
+def inspect_parquet(files: Sequence[DataFile]) -> Inspection:
     """What the footers of Parquet files say."""
-    footers = [read_footer(path) for path in paths]
+    footers = [read_footer(file) for file in files]
     groups = [footer.row_group(index) for footer in footers for index in range(footer.num_row_groups)]
     facts = {
-        "files": len(paths),
+        "files": len(files),
         "rows": sum(footer.num_rows for footer in footers),
         "row_groups": len(groups),
-        "bytes_on_disk": sum(Path(path).stat().st_size for path in paths),
+        "bytes_on_disk": sum(file.size_bytes for file in files),
         "bytes_decoded": sum(group.total_byte_size for group in groups),
         "largest_row_group_bytes": max((group.total_byte_size for group in groups), default=0),
     }
     table = [
         {"column": name, "type": str(kind), "nulls": count_nulls(groups, name)}
-        for name, kind in column_types(paths[0]).items()
+        for name, kind in column_types(files[0]).items()
     ]
     return Inspection("Parquet files", facts, "columns", table, row_group_warnings(groups))
 
 
-def read_footer(path: str) -> pq.FileMetaData:
+def read_footer(file: DataFile) -> pq.FileMetaData:
     """The metadata of one file."""
-    try:
-        return pq.read_metadata(path)
-    except (OSError, ValueError) as error:
-        raise DataError.at(f"is not a readable Parquet file: {first_line(error)}", file=path) from error
+    with open_file(file) as opened:
+        return opened.metadata
 
 
-def first_line(error: Exception) -> str:
-    """The part of an error's text that fits one line."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def column_types(path: str) -> Mapping[str, Any]:
+def column_types(file: DataFile) -> Mapping[str, Any]:
     """Arrow type of each column."""
-    schema = pq.read_schema(path)
+    with open_file(file) as opened:
+        schema = opened.schema_arrow
     return dict(zip(schema.names, schema.types, strict=True))
 
 

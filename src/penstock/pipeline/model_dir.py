@@ -53,7 +53,7 @@ class ModelDir:
 
     def require_writable(self) -> None:
         """Refuse, before anything is done, a folder that could not be written; makes nothing."""
-        existing = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
+        existing = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
         if not existing.is_dir():
             raise ConfigError.at("model_dir", f"'{existing}' is a file; choose another folder")
         if not os.access(existing, os.W_OK | os.X_OK):
@@ -71,6 +71,11 @@ class ModelDir:
         """A command that needs a trained run says so."""
         if not self.checkpoints.is_dir():
             raise CheckpointError(f"{self.path} holds no checkpoint; train first, or give --model_dir")
+
+    def forget_records(self) -> None:
+        """Drop what a run that failed before its first checkpoint wrote: a fresh run tells its own story."""
+        for journal in (self.log, self.evaluations):
+            journal.path.unlink(missing_ok=True)
 
     def write_version(self, data_fingerprint: dict[str, Any]) -> None:
         """Say which versions and which data made this run."""

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 
+FILE_SUFFIXES = (".parquet", ".csv")
 ROWS_PER_PART = 1_000_000
 
 
@@ -29,7 +30,7 @@ def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: i
     staging = path.with_name(f".{path.name}.tmp")
     remove(staging)
     try:
-        if path.suffix in (".parquet", ".csv"):
+        if path.suffix in FILE_SUFFIXES:
             num_rows = write_file(staging, path.suffix, batches)
         else:
             num_rows = write_parts(staging, batches, rows_per_part)
@@ -41,11 +42,20 @@ def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: i
 
 
 def require_free(path: Path) -> None:
-    """Refuse to mix new parts with old ones, and a folder that is not there."""
+    """Refuse to mix new parts with old ones, to replace one kind by the other, and a folder that is not there."""
+    is_one_file = path.suffix in FILE_SUFFIXES
+    if path.is_dir() and is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' is a folder, but ends like one file; choose another name"
+        )
     if path.is_dir() and any(path.iterdir()):
         raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"--predict_output_path: the folder '{path.absolute().parent}' does not exist")
+    if path.exists() and not path.is_dir() and not is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' is a file; name a folder, or one file ending in .parquet or .csv"
+        )
+    if not path.parent.is_dir():
+        raise ConfigError(f"--predict_output_path: there is no folder '{path.parent}'; make it first")
 
 
 def write_file(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> int:

@@ -51,7 +51,4 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     store = CheckpointStore(folder.checkpoints)
     if which == "best":
         return store.open(require_best_step(folder.evaluations.read(), run.export_config, str(folder.path)))
-    latest = store.latest()
-    if latest is None:
-        raise CheckpointError(f"{folder.checkpoints} holds no whole checkpoint; train first")
-    return latest
+    return store.require_latest()

@@ -66,7 +66,9 @@ def _explain(message: str, form: CsvForm, first_row: int) -> DataError:
     column = form.names[int(place["column"])] if place["column"] else None
     bad_value, bad_width = _BAD_VALUE.match(place["problem"]), _BAD_WIDTH.match(place["problem"])
     if bad_value:
-        problem = f"is not {bad_value['type']}; correct it, or declare the column in data_config.input_fields"
+        problem = (
+            f"is not {bad_value['type']}; correct it, or declare another type in data_config.input_fields"
+        )
         return DataError.at(problem, file=form.path, row=row, column=column, value=bad_value["value"])
     if bad_width:
         problem = (

@@ -61,12 +61,14 @@ def open_file(file: DataFile) -> pq.ParquetFile:
     except PermissionError as error:
         raise DataError(f"{file.path}: no permission to read this file") from error
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{file.path}: is not a whole Parquet file: {one_line(error)}") from error
+        raise DataError(
+            f"{file.path}: is not a whole Parquet file: {one_line(error)}; write it again, or leave it out"
+        ) from error
 
 
 def one_line(error: Exception) -> str:
     """The first sentence of a library's error."""
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    return str(error).splitlines()[0].partition(". ")[0].rstrip(".") if str(error) else type(error).__name__
 
 
 def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Layout:
@@ -133,5 +135,5 @@ def reading_file(file: DataFile) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise DataError(
-            f"{file.path}: cannot be read to its end, it is damaged: {one_line(error)}"
+            f"{file.path}: cannot be read to its end, it is damaged: {one_line(error)}; write it again"
         ) from error
