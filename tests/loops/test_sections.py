@@ -17,9 +17,9 @@ def train_config(**options):
 
 def test_training_ends_after_steps_or_after_epochs():
     assert train_config(num_steps=10).num_epochs is None
-    with pytest.raises(ValidationError, match="num_steps and num_epochs are both set; set one of them"):
+    with pytest.raises(ValidationError, match="only one of num_steps, num_epochs may be set; both are"):
         train_config(num_steps=10, num_epochs=1)
-    with pytest.raises(ValidationError, match="neither num_steps nor num_epochs is set; set one of them"):
+    with pytest.raises(ValidationError, match="one of num_steps, num_epochs is required"):
         train_config()
 
 

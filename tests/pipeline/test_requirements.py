@@ -1,16 +1,18 @@
 """What commands need from a run file."""
 
 import pytest
-from tests.pipeline.test_run_config import deepfm, run_data
 
 from penstock.config.errors import ConfigError
 from penstock.pipeline.requirements import (
+    model_section,
     require_for_evaluation,
     require_for_prediction,
     require_for_training,
     result_names,
+    train_section,
 )
 from penstock.pipeline.run_config import RunConfig
+from tests.pipeline.test_run_config import deepfm, run_data
 
 
 def paths_of(error):
@@ -18,10 +20,19 @@ def paths_of(error):
 
 
 def test_a_whole_run_file_can_be_trained():
-    model, train_config = require_for_training(RunConfig.model_validate(run_data()))
+    run = RunConfig.model_validate(run_data())
 
-    assert model.chosen("model")[0] == "deepfm"
-    assert train_config.num_epochs == 1
+    require_for_training(run)
+
+    assert model_section(run) is run.model
+    assert train_section(run) is run.train_config
+
+
+def test_what_is_not_available_yet_is_refused_with_its_path():
+    run = RunConfig.model_validate(run_data(data_config={"label_fields": ["click"], "bucket_by": "price"}))
+
+    with pytest.raises(ConfigError, match=r"data_config\.bucket_by: bucket_by is not available yet"):
+        require_for_training(run)
 
 
 def test_training_says_everything_that_is_missing():
@@ -51,10 +62,11 @@ def test_evaluation_needs_data_to_evaluate_on():
         require_for_evaluation(RunConfig.model_validate(run_data()))
 
 
-def test_prediction_needs_neither_labels_nor_losses():
-    run = RunConfig.model_validate(run_data(data_config={}, model_config=deepfm(losses=[])))
+def test_prediction_needs_a_model_and_where_it_lies():
+    with pytest.raises(ConfigError) as error:
+        require_for_prediction(RunConfig.model_validate({}))
 
-    assert require_for_prediction(run) is run.model
+    assert paths_of(error) == ["model_dir", "feature_configs", "model_config"]
 
 
 def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is():

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.config.strategies import section_strategy, written
 
 from penstock.config.load import parse_section
 from penstock.config.write import dump_json, dump_text, dump_yaml
@@ -13,6 +12,7 @@ from penstock.models.sections import ModelConfig
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.pipeline.run_config import DataConfig, RunConfig
 from penstock.prep.sections import Preprocessing
+from tests.config.strategies import section_strategy, written
 
 WRITERS = {"yaml": dump_yaml, "json": dump_json, "text": dump_text}
 SLOWLY = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

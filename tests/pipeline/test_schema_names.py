@@ -3,7 +3,6 @@
 from enum import StrEnum
 
 import pytest
-from tests.pipeline.schema_catalogue import CATALOGUE, CatalogueField, read_catalogue
 
 from penstock.config.section import Section
 from penstock.config.shape import (
@@ -18,6 +17,7 @@ from penstock.config.shape import (
     fields_of,
 )
 from penstock.pipeline.run_config import RunConfig
+from tests.pipeline.schema_catalogue import CATALOGUE, CatalogueField, read_catalogue
 
 pytestmark = pytest.mark.skipif(
     not CATALOGUE.exists(), reason="the catalogue of names is not beside the repository"

@@ -34,7 +34,7 @@ def test_shares_beyond_the_limit_are_refused_with_who_holds_what():
     budget.share("reader", 48 * MIB)
 
     with pytest.raises(
-        BudgetExceeded, match=r"prefetch asks for 32MiB but only 16MiB of 64MiB are left \(reader 48MiB\)"
+        BudgetExceeded, match=r"prefetch needs 32MiB but only 16MiB of 64MiB are left \(reader 48MiB\)"
     ):
         budget.share("prefetch", 32 * MIB)
 

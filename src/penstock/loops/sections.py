@@ -1,8 +1,8 @@
 """train_config and eval_config: how long, how often, and how exactly."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -138,6 +138,9 @@ _TF32 = Ignored("there is no TF32 without a GPU")
 class TrainConfig(Section):
     """How long to train, how often to save, and with what."""
 
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"length": ("num_steps", "num_epochs")}
+    required_one_of: ClassVar[tuple[str, ...]] = ("length",)
+
     sparse_optimizer: SparseOptimizer
     """How embedding tables learn."""
 
@@ -230,14 +233,6 @@ class TrainConfig(Section):
         DeltaEmbeddingDumpConfig | None, Ignored("changed embeddings are not dumped")
     ] = None
     """Of the old schema."""
-
-    @model_validator(mode="after")
-    def _one_length(self) -> Self:
-        if self.num_steps is not None and self.num_epochs is not None:
-            raise ValueError("num_steps and num_epochs are both set; set one of them")
-        if self.num_steps is None and self.num_epochs is None:
-            raise ValueError("neither num_steps nor num_epochs is set; set one of them")
-        return self
 
 
 class EvalConfig(Section):

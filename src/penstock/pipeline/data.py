@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from penstock.batching.prefetch import Prefetch, prefetch
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, format_size
 from penstock.features.parser import Parser
 from penstock.pipeline.run_config import DataConfig
@@ -17,7 +17,8 @@ from penstock.runtime.budget import MemoryBudget, Share
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
-SAMPLING_BYTES = 32 * MIB
+PROBE_BYTES = 512 * MIB
+"""Room to open any file: a probe reads at most its first rows, and lets them go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,6 @@ class DataSource:
         """The files' paths, in reading order."""
         return [file.path for file in self.files]
 
-    def num_batches(self, data: DataConfig) -> int | None:
-        """Batches of one epoch, where the files say how many rows they have without being read."""
-        share = Share("counting", SAMPLING_BYTES)
-        num_rows = open_reader(data, self.files, self.columns, share).num_rows
-        if num_rows is None:
-            return None
-        whole, rest = divmod(num_rows, data.batch_size)
-        return whole + (rest > 0 and not data.drop_remainder)
-
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.files}
@@ -53,17 +45,38 @@ def find_files(path: str, key: str) -> list[DataFile]:
     return list_files(path)
 
 
-def shuffle_rows(data: DataConfig, source: DataSource) -> int:
-    """How many rows the shuffle buffer holds: its bytes over the bytes of a row, as the first batch has them.
+@dataclass(frozen=True, slots=True)
+class DataFacts:
+    """What is known of the data before the first batch is asked for."""
 
-    Decided once; the number goes into the log and the checkpoint, since the order of rows depends on it.
-    """
-    if not data.shuffle:
-        return 0
+    num_batches: int | None
+    """Batches of one epoch; None where the files do not say how many rows they have."""
+
+    num_shuffle_rows: int
+    """How many rows the shuffle buffer holds, 0 without shuffling. The order of rows depends on it, so that it is
+    decided once, and goes into the log and the checkpoint."""
+
+
+def probe(data: DataConfig, source: DataSource, parser: Parser) -> DataFacts:
+    """Open the data once, to count and to weigh it, and load what parsing needs."""
+    reader = open_reader(data, source.files, source.columns, Share("probe", PROBE_BYTES))
+    parser.warm(reader.schema)
+    num_batches = None
+    if reader.num_rows is not None:
+        whole, rest = divmod(reader.num_rows, data.batch_size)
+        num_batches = whole + (rest > 0 and not data.drop_remainder)
+    return DataFacts(num_batches, shuffle_rows(data, reader) if data.shuffle else 0)
+
+
+def shuffle_rows(data: DataConfig, reader: RecordStream) -> int:
+    """Rows of the shuffle buffer: its bytes over the bytes of a row, as the first batch has them."""
     old_size = data.shuffle_batches()
     if old_size is not None:
         return old_size * data.batch_size
-    row_bytes = sample_row_bytes(data, source)
+    first = next((batch for batch in reader if batch.num_rows), None)
+    if first is None:
+        return 0
+    row_bytes = -(-first.get_total_buffer_size() // first.num_rows)
     rows = data.shuffle_buffer // row_bytes
     if rows < 2:
         raise ConfigError.at(
@@ -71,15 +84,6 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
             f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(row_bytes)}",
         )
     return rows
-
-
-def sample_row_bytes(data: DataConfig, source: DataSource) -> int:
-    """Bytes of one row in memory, by the first rows of the data."""
-    share = Share("sampling", SAMPLING_BYTES)
-    for batch in open_reader(data, source.files, source.columns, share):
-        if batch.num_rows:
-            return max(1, -(-batch.get_total_buffer_size() // batch.num_rows))
-    raise DataError(f"{source.files[0].path}: there are no rows to train on")
 
 
 def training_batches(
@@ -96,7 +100,6 @@ def training_batches(
     if num_shuffle_rows:
         stream = shuffle(stream, num_shuffle_rows, data.seed)
     loader = BatchLoader(cut_by_rows(stream, data.batch_size, data.drop_remainder), parser)
-    loader.warm()
     return prefetch(loader, budget.shares["prefetch"])
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from penstock.batching.prefetch import Prefetch
+from penstock.config.errors import ConfigError
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.loops.train import no_batch
@@ -111,6 +112,10 @@ def evaluate_checkpoint(
 ) -> EvaluationResult:
     """Evaluate a checkpoint; with `result_filename`, also write the result into the model_dir."""
     require_for_evaluation(run)
+    if result_filename is not None and Path(result_filename).name != result_filename:
+        raise ConfigError(
+            f"--eval_result_filename: '{result_filename}' is not a plain name; the file goes into the model_dir"
+        )
     started_at = time.perf_counter()
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())

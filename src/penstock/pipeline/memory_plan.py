@@ -4,7 +4,8 @@ What the process takes by being there and what the model needs come first, since
 the stages of the data path share the rest.
 """
 
-from penstock.config.sizes import MIB
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB, format_size
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import default_limit
 from penstock.runtime.sections import MemorySection
@@ -22,6 +23,11 @@ def limit_of(memory: MemorySection) -> int:
 
 def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step_bytes: int) -> None:
     """Shares of what cannot be made smaller."""
+    if process_bytes > budget.limit_bytes:
+        raise BudgetExceeded(
+            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
+            f"{format_size(process_bytes)} just by being imported; raise it"
+        )
     budget.share("process", process_bytes)
     budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
     budget.share("step", step_bytes, setting="data_config.batch_size")

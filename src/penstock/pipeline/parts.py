@@ -10,7 +10,7 @@ from penstock.features.build import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.models import build_model as build_model_of
-from penstock.pipeline.data import DataSource, find_files, scoring_batches, shuffle_rows, training_batches
+from penstock.pipeline.data import DataSource, find_files, probe, scoring_batches, training_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
@@ -84,7 +84,7 @@ def create_dataloader(
     budget = MemoryBudget(limit_of(run.memory))
     data = run.data_config
     if mode == "train":
-        num_shuffle_rows = shuffle_rows(data, source)
+        num_shuffle_rows = probe(data, source, parser).num_shuffle_rows
         share_data_path(budget, shuffle_bytes=data.shuffle_buffer if num_shuffle_rows else 0)
         return training_batches(data, source, parser, budget, num_shuffle_rows)
     share_data_path(budget)

@@ -60,7 +60,7 @@ def train(
             saver = Saver(folder, training, train_section(run), run.export_config)
             if resume:
                 saver.restore(restore_optimizer)
-            else:
+            if saver.saved_step is None:
                 saver.fine_tune(train_section(run).fine_tune_checkpoint)
         return run_training(run, training, saver, monitor, stop, plain)
 

@@ -16,7 +16,7 @@ from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.train import Timetable
 from penstock.optim.dense import dense_optimizer
 from penstock.optim.schedules import build_schedule
-from penstock.pipeline.data import DataSource, find_files, shuffle_rows, training_batches
+from penstock.pipeline.data import DataSource, find_files, probe, training_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
@@ -55,17 +55,17 @@ def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iter
     source = DataSource(files, parser.columns)
     torch.manual_seed(train.seed)
     model = unallocated_model(run, list(parser.features))
-    num_shuffle_rows = shuffle_rows(data, source)
+    facts = probe(data, source, parser)
     budget = MemoryBudget(limit_of(run.memory))
     share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, data.batch_size))
     share_data_path(
         budget,
-        shuffle_bytes=data.shuffle_buffer if num_shuffle_rows else 0,
+        shuffle_bytes=data.shuffle_buffer if facts.num_shuffle_rows else 0,
         prefetch_bytes=data.prefetch,
         evaluates=bool(run.eval_input_path),
     )
     with ExitStack() as stack:
-        batches = stack.enter_context(training_batches(data, source, parser, budget, num_shuffle_rows))
+        batches = stack.enter_context(training_batches(data, source, parser, budget, facts.num_shuffle_rows))
         sharded = shard_model(model, train, world)
         dense = dense_optimizer(train.dense_optimizer, dense_parameters(sharded.module).items())
         rates = LearningRates(
@@ -84,8 +84,8 @@ def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iter
             progress=TrainingProgress(),
             timetable=timetable_of(train),
             budget=budget,
-            num_shuffle_rows=num_shuffle_rows,
-            total_steps=total_steps(train, source.num_batches(data)),
+            num_shuffle_rows=facts.num_shuffle_rows,
+            total_steps=total_steps(train, facts.num_batches),
         )
 
 

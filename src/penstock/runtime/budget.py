@@ -80,13 +80,14 @@ class MemoryBudget:
         if name in self.shares:
             raise ValueError(f"stage '{name}' has its share already")
         if num_bytes > self.unshared_bytes:
+            advice = "raise memory.limit" if setting == "memory.limit" else f"lower {setting}, or raise memory.limit"
             raise BudgetExceeded(
-                f"{name} asks for {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
-                f"{format_size(self.limit_bytes)} are left ({self._holders()}); lower {setting} or raise memory.limit"
+                f"{name} needs {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
+                f"{format_size(self.limit_bytes)} are left ({self._holders()}); {advice}"
             )
         self.shares[name] = Share(name, num_bytes, setting)
         return self.shares[name]
 
     def _holders(self) -> str:
         held = [f"{share.name} {format_size(share.limit_bytes)}" for share in self.shares.values()]
-        return ", ".join(held) or "nothing given out yet"
+        return ", ".join(held) or "nobody holds any yet"

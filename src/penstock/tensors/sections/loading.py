@@ -30,7 +30,7 @@ class LoadingSection(Section):
     in_order: Annotated[bool, Later("giving out batches out of order", harmless=True)] = True
     """Give out batches in the order of the data, whichever worker is done first."""
 
-    prefetch: Annotated[ByteSize | None, Later("a prefetch of one's own size", harmless=True)] = None
+    prefetch: ByteSize | None = None
     """How many bytes of batches may wait; absent: from the memory limit."""
 
     input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
