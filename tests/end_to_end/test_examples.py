@@ -1,0 +1,54 @@
+"""Every run file of examples/ that needs only generated data works on it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.prep.sample_data import read_summary, write_sample_data
+from tests.end_to_end.conftest import Workplace
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def train_on_samples(folder, example, kind, num_rows, file_format="parquet"):
+    data = folder / "data"
+    write_sample_data(kind, num_rows, data, format=file_format)
+    place = Workplace(folder, data, EXAMPLES / example)
+    done = place.penstock(
+        "train", EXAMPLES / example, "--model_dir", "run",
+        "--train_input_path", f"{data}/train/*.{file_format}", "--eval_input_path", f"{data}/test/*.{file_format}",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    evaluated = json.loads((folder / "run/eval_result.jsonl").read_text().splitlines()[-1])
+    return done, evaluated["metrics"]["auc"], read_summary(data).splits["test"].labels
+
+
+def test_quickstart_learns(tmp_path):
+    _, auc, labels = train_on_samples(tmp_path, "quickstart.yaml", "clicks", 100_000)
+
+    assert 0.76 < auc < labels["click"].attainable_auc
+
+
+def test_a_text_format_file_in_the_old_style_trains(tmp_path):
+    done, auc, labels = train_on_samples(tmp_path, "deepfm_criteo.config", "criteo", 100_000)
+
+    assert 0.75 < auc < labels["label"].attainable_auc
+    assert "Traceback" not in done.err
+
+
+def test_wide_and_deep_on_csv_learns(tmp_path):
+    _, auc, labels = train_on_samples(tmp_path, "wide_and_deep.yaml", "clicks", 60_000, file_format="csv")
+
+    assert 0.74 < auc < labels["click"].attainable_auc
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_demonstration_tells_how_near_it_came(tmp_path, plain):
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    place = Workplace(tmp_path, tmp_path / "data", EXAMPLES / "quickstart.yaml")
+    done = place.penstock("demo", "--rows", "5000", *(["--plain"] if plain else []))
+
+    assert done.code == 0, done.err
+    assert done.out.startswith("test AUC  0.")
+    assert "is the best that any model can reach" in done.out
