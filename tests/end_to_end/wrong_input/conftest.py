@@ -1,31 +1,9 @@
-"""A desk to make mistakes at, and one where a run was trained before."""
-
-import shutil
-from pathlib import Path
+"""The desks of the commands, to make mistakes at."""
 
 import pytest
 
-from tests.cli.conftest import desk
-from tests.cli.desk import Desk
+from tests.cli.conftest import desk, trained_desk, trained_run
 
-__all__ = ["desk"]
+__all__ = ["desk", "trained_desk", "trained_run"]
 
 pytest.register_assert_rewrite("tests.end_to_end.wrong_input.mistake")
-
-
-@pytest.fixture(scope="session")
-def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a training leaves in its model_dir, not to be changed."""
-    folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        done = Desk.laid_out_in(folder).penstock("train", "run.yaml")
-    assert done.exit_code == 0, done.stderr
-    return folder / "run"
-
-
-@pytest.fixture
-def trained_desk(desk: Desk, trained_run: Path) -> Desk:
-    """A desk where the run was trained."""
-    shutil.copytree(trained_run, desk.folder / "run")
-    return desk

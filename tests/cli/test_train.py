@@ -1,0 +1,89 @@
+"""`penstock train`: what it tells and what it leaves."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import Desk
+
+IGNORED = ("num_epochs: 1", "num_epochs: 1\n  cudnn_allow_tf32: true")
+UNUSED = (("[user, item]}", "[user]}"), ("[user, item, price]", "[user, price]"))
+
+
+def test_tells_what_it_did(desk: Desk):
+    done = desk.penstock("train", "run.yaml")
+
+    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert done.exit_code == 0, done.stderr
+    assert list(told) == ["trained", "speed", "eval", "memory", "by", "run"]
+    assert told["trained"] == "2 steps, 1 epochs, 6 rows"
+    assert told["run"] == "run (checkpoint step-2)"
+
+
+def test_a_key_without_effect_is_told_once(desk: Desk):
+    desk.write_run(IGNORED)
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.splitlines()[0] == (
+        "warning: train_config.cudnn_allow_tf32: ignored (there is no TF32 without a GPU)"
+    )
+    assert done.stderr.count("cudnn_allow_tf32") == 1
+
+
+def test_a_feature_that_no_group_has_is_told_once(desk: Desk):
+    desk.write_run(*UNUSED)
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("1 of 3 features are in no feature group and are not read: item\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--continue_train", "--resume"])
+def test_continues(trained_desk: Desk, option: str):
+    done = trained_desk.penstock("train", "run.yaml", option, "--set", "train_config.num_epochs=2")
+
+    assert done.exit_code == 0, done.stderr
+    assert "continuing from run/checkpoints/step-2" in done.stderr
+    assert done.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows"
+
+
+def test_a_run_to_continue_that_never_began_is_fine_tuned(trained_desk: Desk):
+    every_step = ["--set", "train_config.log_step_count_steps=1"]
+    tune = ["--continue_train", "--fine_tune_checkpoint", "run/checkpoints/step-2"]
+
+    fresh = trained_desk.penstock("train", "run.yaml", "--model_dir", "fresh", *every_step)
+    tuned = trained_desk.penstock("train", "run.yaml", "--model_dir", "tuned", *every_step, *tune)
+
+    assert (fresh.exit_code, tuned.exit_code) == (0, 0)
+    assert first_loss(trained_desk.folder / "tuned") < first_loss(trained_desk.folder / "fresh")
+
+
+def first_loss(model_dir: Path) -> float:
+    """The loss of the first step."""
+    records = [json.loads(line) for line in (model_dir / "log.jsonl").read_text().splitlines()]
+    return next(record["loss"] for record in records if record["step"] == 1)
+
+
+def test_without_evaluation_data(desk: Desk):
+    desk.write_run(("eval_input_path: clicks.parquet\n", ""))
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    assert "eval      no eval_input_path" in done.stdout
+    assert not (desk.folder / "run" / "eval_result.jsonl").exists()
+
+
+def test_check_takes_a_batch_and_writes_nothing(desk: Desk):
+    before = desk.content()
+
+    done = desk.penstock("check", "run.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "check        all good; nothing was written"
+    assert "first batch  4 rows, loss 0." in done.stdout
+    assert desk.content() == before
