@@ -49,3 +49,9 @@ def losses(workplace: "Workplace") -> dict[int, float]:
     """The loss of every logged step."""
     records = [json.loads(line) for line in (workplace.folder / "run" / "log.jsonl").read_text().splitlines()]
     return {record["step"]: record["loss"] for record in records if "loss" in record}
+
+
+def evaluations(workplace: "Workplace") -> list[tuple[int, dict[str, float]]]:
+    """Step and metrics of every evaluation."""
+    lines = (workplace.folder / "run" / "eval_result.jsonl").read_text().splitlines()
+    return [(record["step"], record["metrics"]) for record in map(json.loads, lines)]

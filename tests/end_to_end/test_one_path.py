@@ -86,6 +86,11 @@ def test_the_names_of_older_scripts_work(trained):
 
     assert done.code == 0, done.err
     assert "continuing from run/checkpoints/step-72" in done.err
+    steps = [
+        json.loads(line)["step"]
+        for line in (trained.folder / "run/eval_result.jsonl").read_text().splitlines()
+    ]
+    assert steps == [10, 20, 30, 40, 50, 60, 70, 72]  # what was evaluated before is not evaluated again
 
 
 def test_run_yaml_is_the_final_config(trained):

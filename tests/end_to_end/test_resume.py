@@ -3,7 +3,7 @@
 import json
 import signal
 
-from tests.end_to_end.runs import losses, parameters, start, wait_for_step
+from tests.end_to_end.runs import evaluations, losses, parameters, start, wait_for_step
 
 
 def test_stopped_by_ctrl_c_and_continued(trained, workplace):
@@ -25,6 +25,7 @@ def test_stopped_by_ctrl_c_and_continued(trained, workplace):
     assert f"continuing from run/checkpoints/step-{max(steps)}" in done.err
     assert parameters(workplace, 72) == parameters(trained, 72)
     assert losses(workplace) == losses(trained)
+    assert evaluations(workplace) == evaluations(trained)
 
 
 def test_killed_and_continued(trained, workplace):
@@ -38,6 +39,7 @@ def test_killed_and_continued(trained, workplace):
     assert done.code == 0, done.err
     assert parameters(workplace, 72) == parameters(trained, 72)
     assert losses(workplace) == losses(trained)
+    assert evaluations(workplace) == evaluations(trained)
 
 
 def test_continuing_without_a_checkpoint_starts_at_step_0_and_says_so(workplace):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from tests.end_to_end.conftest import Workplace, write_run
-from tests.end_to_end.runs import losses, parameters, start, wait_for_step
+from tests.end_to_end.runs import evaluations, losses, parameters, start, wait_for_step
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 72
@@ -27,3 +27,4 @@ def test_killed_at_a_random_moment(attempt, trained, tmp_path):
     assert done.code == 0, done.err
     assert parameters(place, LAST_STEP) == parameters(trained, LAST_STEP)
     assert losses(place) == losses(trained)
+    assert evaluations(place) == evaluations(trained)

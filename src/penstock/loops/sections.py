@@ -11,7 +11,6 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    model_validator,
 )
 
 from penstock.config.markers import Ignored, Later, Refused

@@ -1,6 +1,8 @@
 """Who listens to a training run: the bar, the log, checkpoints and evaluations."""
 
+import math
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -47,8 +49,8 @@ class TrainingHooks:
         self._log = StepLog(
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
-        self._evaluated_step: int | None = None
         self._started_afresh = saver.saved_step is None
+        self._evaluated_step = None if self._started_afresh else self._recall_evaluation(progress.step)
         self._header_written = False
 
     def __enter__(self) -> Self:
@@ -58,6 +60,14 @@ class TrainingHooks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.__exit__(kind, error, trace)
+
+    def catch_up(self) -> None:
+        """Evaluate the checkpoint that a run continues from, where a kill came between its save and its evaluation."""
+        progress, every = self._training.progress, self._training.timetable.evaluate_every
+        at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
+        due = every.due_after_step(progress) or at_epoch_end
+        if due and not self._started_afresh and self._evaluated_step != progress.step:
+            self.on_evaluate_due(progress)
 
     def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
         """Show the step, and log it when it is its turn."""
@@ -101,6 +111,20 @@ class TrainingHooks:
             self.on_save_due(progress)
         if self._evaluated_step != progress.step and not self.stop_requested():
             self.on_evaluate_due(progress)
+        if self._header_written:
+            self._tell_end(progress)
+
+    def _recall_evaluation(self, step: int) -> int | None:
+        """The evaluation of this step that an earlier process has made; gives the step, or None."""
+        for record in self._saver.folder.evaluations.read():
+            if record["step"] == step:
+                self.evaluation = Evaluation(
+                    known(record["metrics"]), known(record["losses"]), record["rows"]
+                )
+                return step
+        return None
+
+    def _tell_end(self, progress: TrainingProgress) -> None:
         report = self._monitor.report
         self._log.tell(
             "end",
@@ -142,3 +166,8 @@ def checked_evaluator(run: RunConfig, training: Training, monitor: MemoryMonitor
     evaluator = Evaluator(run, training.sharded, training.budget, monitor)
     evaluator.check()
     return evaluator
+
+
+def known(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Numbers of a journal, with those that are undefined as NaN again."""
+    return {name: math.nan if value is None else value for name, value in values.items()}

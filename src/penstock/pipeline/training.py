@@ -72,6 +72,7 @@ def run_training(
     started_at, rows_before = time.perf_counter(), training.progress.rows
     hooks = TrainingHooks(run, training, saver, monitor, stop, plain)
     with hooks, monitor.stage("train"):
+        hooks.catch_up()
         train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
         hooks.finish()
     report = monitor.report

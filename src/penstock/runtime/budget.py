@@ -80,7 +80,11 @@ class MemoryBudget:
         if name in self.shares:
             raise ValueError(f"stage '{name}' has its share already")
         if num_bytes > self.unshared_bytes:
-            advice = "raise memory.limit" if setting == "memory.limit" else f"lower {setting}, or raise memory.limit"
+            advice = (
+                "raise memory.limit"
+                if setting == "memory.limit"
+                else f"lower {setting}, or raise memory.limit"
+            )
             raise BudgetExceeded(
                 f"{name} needs {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
                 f"{format_size(self.limit_bytes)} are left ({self._holders()}); {advice}"

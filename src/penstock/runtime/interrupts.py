@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -24,8 +25,14 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Turn the first signal into a request; restore the old handlers on the way out."""
+    """Turn the first signal into a request; restore the old handlers on the way out.
+
+    Signals reach the main thread only: in another one, a request never comes.
+    """
     request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
 
     def handle(number: int, _: FrameType | None) -> None:
         if request:
