@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, closing, nullcontext
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.batching.streams import stream_of_sizes
-from tests.readers.samples import flat, row_ids, take
 
 from penstock.batching.prefetch import prefetch
 from penstock.batching.rows import cut_by_rows
@@ -16,6 +14,8 @@ from penstock.batching.shuffle import shuffle
 from penstock.config.sizes import MIB
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
+from tests.batching.streams import stream_of_sizes
+from tests.readers.samples import flat, row_ids, take
 
 Make = Callable[[RecordStream], Stream]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
-from tests.batching.streams import ListStream, stream_of_sizes
-from tests.readers.samples import flat, take
 
 from penstock.batching.prefetch import prefetch
 from penstock.runtime.budget import Share
+from tests.batching.streams import ListStream, stream_of_sizes
+from tests.readers.samples import flat, take
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:

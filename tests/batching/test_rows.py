@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 import pytest
-from tests.batching.streams import stream_of, stream_of_sizes
-from tests.readers.samples import numbers
 
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.waiting import join
+from tests.batching.streams import stream_of, stream_of_sizes
+from tests.readers.samples import numbers
 
 
 def test_rows_are_joined_and_cut() -> None:

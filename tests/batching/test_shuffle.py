@@ -3,12 +3,12 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.batching.streams import stream_of_sizes
-from tests.readers.samples import flat, take
 
 from penstock.batching.shuffle import shuffle
 from penstock.batching.window import Window, _group
 from penstock.config.errors import CheckpointError
+from tests.batching.streams import stream_of_sizes
+from tests.readers.samples import flat, take
 
 
 def test_rows_mix_inside_a_window_and_stay_inside_it() -> None:

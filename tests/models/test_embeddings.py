@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from tests.models.small_data import dense_feature, id_feature, sparse
 from torchrec import KeyedTensor
 
 from penstock.distributed.sharding import shard
@@ -13,6 +12,7 @@ from penstock.optim.sections import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 from penstock.tensors.batch import BASE, Batch
+from tests.models.small_data import dense_feature, id_feature, sparse
 
 
 def embedding_group(features, device=None, **groups):

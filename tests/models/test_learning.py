@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.models.small_data import Training, built, model_config, planted_batch
 
 from penstock.metrics.auc import AUC
+from tests.models.small_data import Training, built, model_config, planted_batch
 
 FM_GROUP = {"group_name": "fm", "feature_names": ["user", "item"], "group_type": "DEEP"}
 WIDE_GROUP = {"group_name": "wide", "feature_names": ["user", "item", "age"], "group_type": "WIDE"}

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 import torch
-from tests.models.small_data import FEATURES, built, dense_feature, id_feature, model_config, planted_batch
 from torchrec.distributed.train_pipeline.tracing import Tracer
 
 from penstock.config.errors import ConfigError
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
+from tests.models.small_data import FEATURES, built, dense_feature, id_feature, model_config, planted_batch
 
 DEEP = {"group_name": "deep", "feature_names": ["user", "item"], "group_type": "DEEP"}
 

@@ -1,11 +1,11 @@
 """Every problem of the feature groups is told, with its place."""
 
 import pytest
-from tests.models.small_data import dense_feature, id_feature
 
 from penstock.config.errors import ConfigError
 from penstock.models.sections import FeatureGroupConfig
 from penstock.models.table_plan import plan_tables
+from tests.models.small_data import dense_feature, id_feature
 
 
 def problems(features, *groups):

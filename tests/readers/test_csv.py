@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.csv_text import end_of_last_record
 from penstock.readers.csv_types import join_types
 from penstock.readers.sections import ReadingSection
+from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 
 WITHOUT_HEADER = ReadingSection(input_fields_str="id:BIGINT;price:FLOAT;tags:ARRAY<STRING>")
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, take, write_csv, write_parquet
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.stream import Reader
+from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, take, write_csv, write_parquet
 
 # Small enough that the text is cut into several blocks and large row groups are read page by page.
 SMALL_SHARE_BYTES = 130_000

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.readers.samples import open_path, write_parquet
 
 from penstock.config.errors import DataError
 from penstock.readers.files import DataFile
 from penstock.readers.opening import dataset_type_of
 from penstock.readers.sections import DatasetType, ReadingSection
+from tests.readers.samples import open_path, write_parquet
 
 
 @pytest.mark.parametrize(

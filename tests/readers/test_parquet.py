@@ -5,7 +5,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.readers.samples import flat, numbers, open_path, table_of, write_parquet
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
@@ -14,6 +13,7 @@ from penstock.readers.parquet import ParquetStream
 from penstock.readers.parquet_layout import Block
 from penstock.readers.parquet_plan import plan_blocks
 from penstock.runtime.budget import Share
+from tests.readers.samples import flat, numbers, open_path, table_of, write_parquet
 
 
 def test_a_batch_is_a_row_group(tmp_path: Path) -> None:
