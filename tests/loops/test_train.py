@@ -1,0 +1,156 @@
+"""The training loop: who is called when, and where it ends."""
+
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.loops.cadence import End, Every
+from penstock.loops.progress import TrainingProgress
+from penstock.loops.train import Stopwatch, Timetable, no_batch, timed, train
+from tests.loops.fakes import FakeBatch, FakeBatches, FakeHooks
+
+TWO_BATCHES = [FakeBatch(0), FakeBatch(1)]
+NEVER = Every()
+
+
+def trained(batches, timetable, *, progress=None, stop_when=lambda: False, loss=0.5):
+    """Everything that happened, in order, and how far the run came."""
+    progress, events = progress or TrainingProgress(), []
+    source = FakeBatches(batches, events)
+    hooks = FakeHooks(events, stop_when)
+
+    def step(batch, progress):
+        events.append(f"batch {batch.number}")
+        return loss
+
+    train(step, source, progress, timetable, hooks)
+    return events, progress
+
+
+def test_takes_every_batch_once_per_epoch():
+    events, progress = trained(TWO_BATCHES, Timetable(End(epochs=2), NEVER, NEVER))
+
+    assert events == [
+        "batch 0", "step 1", "batch 1", "step 2", "epoch 1",
+        "batch 0", "step 3", "batch 1", "step 4", "epoch 2",
+    ]  # fmt: skip
+    assert (progress.step, progress.epoch, progress.rows, progress.epoch_steps) == (4, 2, 40, 0)
+
+
+def test_saves_before_it_evaluates():
+    every_two = Every(steps=2)
+
+    events, _ = trained(TWO_BATCHES, Timetable(End(steps=3), every_two, every_two))
+
+    assert events == [
+        "batch 0", "step 1", "batch 1", "step 2", "save 2", "evaluate 2", "epoch 1", "batch 0", "step 3",
+    ]  # fmt: skip
+
+
+def test_what_is_due_by_epochs_comes_when_the_epoch_is_over():
+    events, _ = trained(TWO_BATCHES, Timetable(End(epochs=2), Every(epochs=2), Every(epochs=1)))
+
+    assert [event for event in events if not event.startswith(("batch", "step"))] == [
+        "epoch 1", "evaluate 2", "epoch 2", "save 4", "evaluate 4",
+    ]  # fmt: skip
+
+
+def test_ends_inside_an_epoch_after_the_last_step():
+    events, progress = trained(TWO_BATCHES, Timetable(End(steps=1), NEVER, NEVER))
+
+    assert events == ["batch 0", "step 1"]
+    assert (progress.step, progress.epoch, progress.epoch_steps) == (1, 0, 1)
+
+
+def test_a_run_that_is_done_takes_no_step():
+    events, _ = trained(
+        TWO_BATCHES, Timetable(End(steps=4), NEVER, NEVER), progress=TrainingProgress(step=4, epoch=2)
+    )
+
+    assert events == []
+
+
+def test_stops_after_the_step_in_which_it_was_asked_to_and_saves_what_is_due():
+    events, progress = trained(
+        TWO_BATCHES, Timetable(End(epochs=9), Every(steps=1), NEVER), stop_when=lambda: True
+    )
+
+    assert events == ["batch 0", "step 1", "save 1"]
+    assert progress.epoch == 0
+
+
+def test_stops_at_the_end_of_an_epoch():
+    asked = iter([False, False, True])
+
+    events, progress = trained(
+        TWO_BATCHES, Timetable(End(epochs=9), NEVER, NEVER), stop_when=lambda: next(asked)
+    )
+
+    assert events[-2:] == ["step 2", "epoch 1"]
+    assert progress.epoch == 1
+
+
+def test_goes_on_in_the_middle_of_an_epoch():
+    source = FakeBatches(TWO_BATCHES)
+    source.load_state_dict({"epoch": 0, "given": 1})
+    progress, hooks = TrainingProgress(step=1, rows=10, epoch_steps=1), FakeHooks()
+    taken = []
+
+    train(
+        lambda batch, _: taken.append(batch.number) or 0.5,
+        source,
+        progress,
+        Timetable(End(epochs=2), NEVER, NEVER),
+        hooks,
+    )
+
+    assert taken == [1, 0, 1]
+    assert (progress.step, progress.epoch, progress.rows) == (4, 2, 40)
+
+
+def test_an_epoch_whose_last_batch_was_taken_before_a_restart_just_ends():
+    source = FakeBatches(TWO_BATCHES)
+    source.load_state_dict({"epoch": 0, "given": 2})
+    progress = TrainingProgress(step=2, rows=20, epoch_steps=2)
+
+    train(lambda batch, _: 0.5, source, progress, Timetable(End(epochs=1), NEVER, NEVER), FakeHooks())
+
+    assert (progress.step, progress.epoch) == (2, 1)
+
+
+def test_data_without_a_batch_are_an_error_not_an_endless_loop():
+    with pytest.raises(DataError) as caught:
+        trained([], Timetable(End(steps=5), NEVER, NEVER))
+
+    assert (
+        str(caught.value)
+        == str(no_batch("train_input_path"))
+        == (
+            "train_input_path: the files give no batch: "
+            "they have no rows, or fewer than data_config.batch_size with drop_remainder"
+        )
+    )
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_the_rows(loss):
+    batches = [FakeBatch(0, num_rows=512, position="rows 0 to 511 of file 0")]
+
+    with pytest.raises(DataError) as caught:
+        trained(batches, Timetable(End(steps=5), NEVER, NEVER), loss=loss)
+
+    assert str(caught.value) == (
+        f"step 1: the loss is {loss} on 512 rows (rows 0 to 511 of file 0); "
+        "look at these rows, or lower the learning rate"
+    )
+
+
+def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):
+    clock = iter([0.0, 3.0, 10.0, 10.0, 11.0, 12.0, 12.0])
+    monkeypatch.setattr("penstock.loops.train.time.perf_counter", lambda: next(clock))
+    stopwatch = Stopwatch()
+
+    assert [batch.number for batch in timed(FakeBatches(TWO_BATCHES), stopwatch)] == [0, 1]
+
+    assert (stopwatch.waiting, stopwatch.working) == (4.0, 8.0)
+    assert stopwatch.waiting_share() == pytest.approx(1 / 3)
+    assert Stopwatch().waiting_share() == 0.0

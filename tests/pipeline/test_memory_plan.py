@@ -1,0 +1,84 @@
+"""Who gets how many bytes of the limit."""
+
+import pytest
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import GIB, MIB
+from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.limits import memory_of_machine
+from penstock.runtime.sections import MemorySection
+
+
+def planned(limit_bytes, **data_path):
+    budget = MemoryBudget(limit_bytes)
+    share_model(budget, process_bytes=400 * MIB, model_bytes=100 * MIB, step_bytes=12 * MIB)
+    share_data_path(budget, **data_path)
+    return {share.name: share.limit_bytes for share in budget.shares.values()}
+
+
+def test_the_limit_of_the_run_file_or_sixty_percent_of_the_machine():
+    assert limit_of(MemorySection(limit="1GiB")) == GIB
+    assert limit_of(MemorySection()) == memory_of_machine() * 60 // 100
+
+
+def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_rest():
+    plan = planned(1024 * MIB)
+
+    assert list(plan) == ["process", "model", "step", "prefetch", "reader"]
+    assert plan["prefetch"] == 64 * MIB
+    assert plan["reader"] == 512 * MIB * 7 // 8 - 64 * MIB
+    assert sum(plan.values()) < 1024 * MIB
+
+
+def test_more_memory_than_the_data_path_can_use_stays_free():
+    plan = planned(64 * GIB)
+
+    assert (plan["prefetch"], plan["reader"]) == (64 * MIB, 512 * MIB)
+
+
+def test_a_shuffle_counts_twice_since_rows_are_copied():
+    assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 128 * MIB
+
+
+def test_a_run_that_evaluates_has_shares_for_a_second_stream():
+    plan = planned(1024 * MIB, evaluates=True)
+
+    assert list(plan)[3:] == ["prefetch", "reader", "evaluation prefetch", "evaluation reader"]
+    assert plan["prefetch"] == plan["evaluation prefetch"] == 512 * MIB * 7 // 8 // 2 // 4
+    assert plan["reader"] == plan["evaluation reader"]
+    assert sum(plan.values()) < 1024 * MIB
+
+
+def test_a_prefetch_of_ones_own_size():
+    assert planned(1024 * MIB, prefetch_bytes=5 * MIB)["prefetch"] == 5 * MIB
+
+
+@pytest.mark.parametrize(
+    ("limit_bytes", "data_path", "need", "advice"),
+    [
+        (
+            100 * MIB,
+            {},
+            "memory.limit: is 100MiB, but python, torch and torchrec take 400MiB just by being imported",
+            "raise it",
+        ),
+        (
+            450 * MIB,
+            {},
+            "model needs 100MiB but only 50MiB of 450MiB are left (process 400MiB)",
+            "lower embedding sizes in feature_configs, or raise memory.limit",
+        ),
+        (
+            600 * MIB,
+            {"shuffle_bytes": 64 * MIB},
+            "shuffle needs 128MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
+            "lower data_config.shuffle_buffer, or raise memory.limit",
+        ),
+    ],
+)
+def test_what_does_not_fit_names_the_setting_and_who_has_the_rest(limit_bytes, data_path, need, advice):
+    with pytest.raises(BudgetExceeded) as caught:
+        planned(limit_bytes, **data_path)
+
+    assert str(caught.value) == f"{need}; {advice}"

@@ -1,0 +1,173 @@
+"""What `import penstock` offers: pinned, cheap to import, and still there after every module was imported."""
+
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from tests.cli.desk import CLICKS, Desk
+
+NAMES = [
+    "Batch",
+    "BudgetExceeded",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "MemoryBudget",
+    "PenstockError",
+    "RecordBatchTensor",
+    "RunConfig",
+    "TrainResult",
+    "World",
+    "build_batch",
+    "build_model",
+    "create_dataloader",
+    "evaluate",
+    "load_run",
+    "predict",
+    "train",
+]
+
+IMPORT_SECONDS = """
+import sys, time
+before = time.perf_counter()
+import penstock
+print(time.perf_counter() - before, *(name for name in ("torch", "pyarrow", "pydantic") if name in sys.modules))
+"""
+
+
+def test_the_names_are_pinned():
+    assert sorted(penstock.__all__) == NAMES
+    assert set(NAMES) <= set(dir(penstock))
+
+
+def test_importing_takes_less_than_half_a_second_and_loads_nothing_else():
+    done = subprocess.run([sys.executable, "-c", IMPORT_SECONDS], capture_output=True, text=True, check=True)
+
+    seconds, *loaded = done.stdout.split()
+    assert float(seconds) < 0.5
+    assert loaded == []
+
+
+def test_every_module_can_be_imported_and_hides_no_public_name():
+    modules = [module.name for module in pkgutil.walk_packages(penstock.__path__, "penstock.")]
+
+    for module in modules:
+        importlib.import_module(module)
+
+    assert len(modules) > 200
+    for name in NAMES:
+        public = getattr(penstock, name)
+        assert callable(public)
+        assert not inspect.ismodule(public)
+        assert inspect.getdoc(public), name
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match=r"^module 'penstock' has no attribute 'trian'$"):
+        _ = penstock.trian
+
+
+def test_the_version_is_that_of_the_package():
+    assert penstock.__version__ == importlib.metadata.version("penstock")
+
+
+def test_errors_are_a_tree():
+    for error in (
+        penstock.ConfigError,
+        penstock.DataError,
+        penstock.BudgetExceeded,
+        penstock.CheckpointError,
+    ):
+        assert issubclass(error, penstock.PenstockError)
+
+
+def test_train_evaluate_and_predict(desk: Desk):
+    run = penstock.load_run("run.yaml", {"train_config.num_epochs": 2})
+
+    trained = penstock.train(run)
+    assert isinstance(trained, penstock.TrainResult)
+    assert (trained.steps, trained.rows, trained.exit_code) == (4, 12, 0)
+
+    values = penstock.evaluate(run, "best")
+    assert values.keys() == {"auc", "binary_cross_entropy"}
+    assert penstock.evaluate(run) == {**trained.losses, **trained.metrics}
+
+    scores = penstock.predict(run, "clicks.parquet", reserved_columns=["user_id"])
+    assert scores["user_id"].to_pylist() == CLICKS["user_id"]
+    written = penstock.predict(run, "clicks.parquet", "scores.parquet")
+    assert (written.rows, written.output.name) == (6, "scores.parquet")
+
+
+def test_a_resumed_run_is_trained_on(trained_desk: Desk):
+    run = penstock.load_run("run.yaml", ["train_config.num_epochs=3"])
+
+    assert penstock.train(run, resume=True).steps == 6
+
+
+def test_build_model_and_build_batch(desk: Desk):
+    run = penstock.load_run("run.yaml")
+    batch = penstock.build_batch(run, pa.table(CLICKS))
+    model = penstock.build_model(run)
+
+    assert isinstance(batch, penstock.Batch)
+    assert batch.num_rows == 6
+    predictions = model.predict(batch)
+    assert predictions.keys() == {"logits", "probs"}
+    assert model.loss(predictions, batch).keys() == {"binary_cross_entropy"}
+
+
+def test_a_batch_without_labels_can_be_scored(desk: Desk):
+    table = pa.table({name: values for name, values in CLICKS.items() if name != "click"})
+
+    batch = penstock.build_batch(penstock.load_run("run.yaml"), table, reserved_columns=["user_id"])
+
+    assert batch.labels == {}
+    assert batch.reserves.get()["user_id"].to_pylist() == CLICKS["user_id"]
+
+
+@pytest.mark.parametrize("mode", ["train", "eval", "predict"])
+def test_create_dataloader(desk: Desk, mode: str):
+    run = penstock.load_run("run.yaml")
+
+    with penstock.create_dataloader(run, mode) as batches:
+        first = next(iter(batches))
+        place = batches.state_dict()
+    with penstock.create_dataloader(run, mode) as batches:
+        batches.load_state_dict(place)
+        rest = [batch.num_rows for batch in batches]
+
+    assert (first.num_rows, rest) == (4, [2])
+    assert (first.labels == {}) is (mode == "predict")
+
+
+def test_more_ranks_come_later(desk: Desk):
+    run = penstock.load_run("run.yaml")
+
+    with pytest.raises(penstock.ConfigError, match=r"^reading on more than one rank is not available yet$"):
+        penstock.create_dataloader(run, world=penstock.World(rank=0, num_ranks=2))
+
+
+def test_a_budget_is_shared_and_leased():
+    share = penstock.MemoryBudget(100).share("reader", 60)
+
+    with share.lease(50):
+        assert share.held_bytes == 50
+    with pytest.raises(penstock.BudgetExceeded):
+        share.acquire(61)
+
+
+def test_columns_are_carried_along():
+    columns = pa.RecordBatch.from_pydict({"user": ["a"]})
+
+    assert penstock.RecordBatchTensor(columns).get() == columns
+
+
+def test_a_run_config_needs_no_file():
+    assert penstock.RunConfig(model_dir="run").data_config.batch_size == 1024

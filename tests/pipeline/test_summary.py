@@ -1,0 +1,117 @@
+"""What commands print at their end."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.config.sizes import GIB, MIB
+from penstock.loops.evaluate import Evaluation
+from penstock.pipeline.checking import CheckResult
+from penstock.pipeline.demo import DemoResult
+from penstock.pipeline.evaluation import EvaluationResult
+from penstock.pipeline.prediction import PredictionResult
+from penstock.pipeline.summary import (
+    check_summary,
+    demo_summary,
+    evaluation_summary,
+    prediction_summary,
+    training_summary,
+)
+from penstock.pipeline.training import TrainResult
+from penstock.runtime.memory import MemoryReport
+
+MEMORY = MemoryReport(
+    limit_bytes=GIB,
+    start_bytes=400 * MIB,
+    peak_bytes=500 * MIB,
+    peak_stage="train",
+    stage_peaks={"build": 450 * MIB, "train": 500 * MIB},
+)
+MEMORY_LINE = (
+    "peak 500MiB of 1GiB (in train); 400MiB of it are python, torch and torchrec, just by being imported"
+)
+CHECKPOINT = Path("run/checkpoints/step-20")
+TRAINED = TrainResult(
+    model_dir=Path("run"),
+    checkpoint=CHECKPOINT,
+    steps=20,
+    epochs=2,
+    rows=10_000,
+    seconds=2.0,
+    metrics={"auc": 0.75},
+    losses={"binary_cross_entropy": 0.5},
+    memory=MEMORY,
+    planned_bytes={},
+    trained_rows=4_000,
+)
+
+
+def test_training():
+    assert training_summary(TRAINED).splitlines() == [
+        "trained   20 steps, 2 epochs, 10,000 rows",
+        "speed     2,000 rows/s over 2.0 s, evaluation and saving included",
+        "eval      binary_cross_entropy 0.5000  auc 0.7500",
+        f"memory    {MEMORY_LINE}",
+        "by stage  build 450MiB, train 500MiB",
+        "run       run (checkpoint step-20)",
+    ]
+
+
+def test_training_that_was_stopped_says_how_to_go_on():
+    assert training_summary(replace(TRAINED, exit_code=130)).splitlines()[-1] == (
+        "stopped   by a signal; saved. Go on with --continue_train"
+    )
+
+
+def test_training_that_had_nothing_to_do():
+    summary = training_summary(replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}))
+
+    assert "speed     0 rows/s over 0.0 s" in summary
+    assert "eval      no eval_input_path" in summary
+
+
+def test_a_demonstration_stands_beside_the_best_attainable():
+    assert demo_summary(DemoResult(TRAINED, attainable_auc=0.8)).splitlines()[0] == (
+        "test AUC  0.7500, where 0.8000 is the best that any model can reach on these rows"
+    )
+
+
+def test_evaluation():
+    result = EvaluationResult(CHECKPOINT, 20, Evaluation({"auc": 0.75}, {"loss": 0.5}, 2_000), 1.5, MEMORY)
+
+    assert evaluation_summary(result).splitlines() == [
+        "checkpoint  run/checkpoints/step-20",
+        "rows        2,000 in 1.5 s",
+        "eval        loss 0.5000  auc 0.7500",
+        f"memory      {MEMORY_LINE}",
+    ]
+
+
+def test_prediction():
+    result = PredictionResult(Path("scores.parquet"), CHECKPOINT, 2_000, 1.5, MEMORY)
+
+    assert prediction_summary(result).splitlines() == [
+        "checkpoint  run/checkpoints/step-20",
+        "rows        2,000 in 1.5 s",
+        f"memory      {MEMORY_LINE}",
+        "written     scores.parquet",
+    ]
+
+
+def test_check():
+    result = CheckResult(
+        num_files=3,
+        num_features=5,
+        num_parameters=12_345,
+        first_rows=512,
+        first_loss=0.6931,
+        limit_bytes=GIB,
+        planned_bytes={"process": 400 * MIB, "reader": 64 * MIB},
+    )
+
+    assert check_summary(result).splitlines() == [
+        "data         3 files, 5 columns read",
+        "model        12,345 parameters",
+        "first batch  512 rows, loss 0.6931",
+        "memory       limit 1GiB; planned: process 400MiB, reader 64MiB",
+        "check        all good; nothing was written",
+    ]
