@@ -12,14 +12,15 @@ _STRICT_SCALARS = frozenset({"int", "float", "bool", "str"})
 class Section(BaseModel):
     """One section of the run file: fields with types, defaults, and a docstring under each field.
 
-    Scalars are strict: '3' is not an integer and 1 is not a boolean, though an integer is a number. Enums are
-    written by name. `model_fields_set` holds what the file really wrote.
+    Scalars are strict: '3' is not an integer and 1 is not a boolean, though an integer is a number, and numbers
+    are finite. Enums are written by name. `model_fields_set` holds what the file really wrote.
     """
 
     model_config = ConfigDict(
         extra="forbid",
         validate_assignment=False,
         protected_namespaces=(),
+        allow_inf_nan=False,
         populate_by_name=True,
         defer_build=True,
     )

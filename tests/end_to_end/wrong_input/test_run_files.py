@@ -34,6 +34,11 @@ KEYS_AND_VALUES = [
         run=(("batch_size: 4", "batch_size: 0"),),
     ),
     Wrong(
+        "a rate without end",
+        "run.yaml: line 22, column 42: train_config.sparse_optimizer.adagrad_optimizer.lr: is inf; must be finite",
+        run=((SPARSE, "sparse_optimizer: {adagrad_optimizer: {lr: .inf}}"),),
+    ),
+    Wrong(
         "a typo in an enum name",
         "run.yaml: line 7, column 3: data_config.fg_mode: is 'FG_NORML'; did you mean 'FG_NORMAL'?",
         run=(("FG_NORMAL", "FG_NORML"),),
