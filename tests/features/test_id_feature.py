@@ -174,7 +174,7 @@ def test_whole_floating_numbers_are_ids_and_nan_is_missing(one_feature):
 def test_an_id_outside_its_table_is_named(one_feature, value):
     feature = one_feature("id_feature", "FG_NORMAL", num_buckets=10)
 
-    message = f"row 2: column 'f': value {value} is outside 0 to 9, the rows of table 'f_emb'"
+    message = f"row 2: column 'f': value {value} is outside 0 to 9, the ids of feature 'f'"
     with pytest.raises(DataError, match=message):
         parsed(feature, [1, None, value])
     with pytest.raises(DataError, match=message):

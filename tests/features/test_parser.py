@@ -64,7 +64,7 @@ def test_a_bad_value_is_told_with_its_file_and_the_row_in_that_file(one_feature)
         parser.parse(shuffled)
 
     assert str(caught.value) == (
-        "b.parquet: row 17: column 'f': value 99 is outside 0 to 9, the rows of table 'f_emb'"
+        "b.parquet: row 17: column 'f': value 99 is outside 0 to 9, the ids of feature 'f'"
     )
 
 

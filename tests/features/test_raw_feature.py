@@ -154,7 +154,7 @@ def test_encoded_numbers_with_boundaries_are_ids_already(one_feature):
 
     assert ids(feature, [0, 2, None]) == ([0, 2], [1, 1, 0])
     with pytest.raises(
-        DataError, match="row 0: column 'f': value 15 is outside 0 to 2, the rows of table 'f_emb'"
+        DataError, match="row 0: column 'f': value 15 is outside 0 to 2, the ids of feature 'f'"
     ):
         ids(feature, [15])
 

@@ -91,7 +91,7 @@ class Parser:
         else:
             _check_lengths(feature.name, column, batch.num_rows)
             if feature.table is not None:
-                _check_range(feature.inputs[0], column, feature.table)
+                _check_range(feature, column, feature.table)
         return column
 
     def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
@@ -140,11 +140,11 @@ def _check_lengths(name: str, column: SparseColumn, num_rows: int) -> None:
         raise DataError(f"feature '{name}': has {total} values and {len(column.weights)} weights")
 
 
-def _check_range(data_column: str, column: SparseColumn, table: TableSpec) -> None:
+def _check_range(feature: Feature, column: SparseColumn, table: TableSpec) -> None:
     """Ids must be rows of the table. One comparison finds negative ones too: unsigned, they are huge."""
     values = column.values.view(np.uint64)
     if len(values) == 0 or int(values.max()) < table.num_rows:
         return
     index = int(np.argmax(values >= table.num_rows))
-    problem = f"is outside 0 to {table.num_rows - 1}, the rows of table '{table.name}'"
-    raise BadValue(data_column, row_of_value(column.lengths, index), int(column.values[index]), problem)
+    problem = f"is outside 0 to {table.num_rows - 1}, the ids of feature '{feature.name}'"
+    raise BadValue(feature.inputs[0], row_of_value(column.lengths, index), int(column.values[index]), problem)

@@ -134,7 +134,7 @@ def _missing(path: str) -> DataError:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
         return []
 

@@ -1,6 +1,8 @@
 """What the process tree really takes: sampled in a thread, with the peak of every stage.
 
-Bytes are PSS where the kernel tells it (shared pages count once over the tree), else RSS.
+Pages that only one process has are added up; of the pages that processes share (libraries, forked memory), those of the
+process with the most are counted once. So the number does not depend on who else on the machine has loaded the same
+libraries, and a library that is loaded counts in full.
 """
 
 import threading
@@ -14,24 +16,36 @@ from typing import Self
 import psutil
 
 
-def process_bytes(process: psutil.Process) -> int:
-    """Bytes of one process: its proportional share of memory, or its resident set where that is not told."""
+@dataclass(frozen=True, slots=True)
+class ProcessBytes:
+    """Resident bytes of one process, by whether others may hold the same pages."""
+
+    private: int = 0
+    shared: int = 0
+
+
+def process_bytes(process: psutil.Process) -> ProcessBytes:
+    """Bytes of one process; all count as private where the kernel does not tell them apart."""
     try:
-        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
+        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+        sizes = {
+            name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines[1:])
+        }
+        shared = sizes["Shared_Clean"] + sizes["Shared_Dirty"]
+        return ProcessBytes(sizes["Rss"] - shared, shared)
+    except (OSError, KeyError):
         pass
     try:
-        return int(process.memory_info().rss)
+        return ProcessBytes(int(process.memory_info().rss))
     except psutil.NoSuchProcess:
-        return 0
+        return ProcessBytes()
 
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
     """Bytes of this process and all it started."""
     root = root or psutil.Process()
-    return process_bytes(root) + sum(process_bytes(child) for child in root.children(recursive=True))
+    parts = [process_bytes(process) for process in (root, *root.children(recursive=True))]
+    return sum(part.private for part in parts) + max(part.shared for part in parts)
 
 
 @dataclass(slots=True)

@@ -124,12 +124,12 @@ COLUMNS = [
 VALUES = [
     Wrong(
         "an id that the table does not have",
-        "clicks.parquet: row 1: column 'user_id': value 200 is outside 0 to 99, the rows of table 'user_emb'",
+        "clicks.parquet: row 1: column 'user_id': value 200 is outside 0 to 99, the ids of feature 'user'",
         clicks={"user_id": [1, 200, 3, 4, 5, 6]},
     ),
     Wrong(
         "a negative id",
-        "clicks.parquet: row 2: column 'user_id': value -3 is outside 0 to 99, the rows of table 'user_emb'",
+        "clicks.parquet: row 2: column 'user_id': value -3 is outside 0 to 99, the ids of feature 'user'",
         clicks={"user_id": [1, 2, -3, 4, 5, 6]},
     ),
     Wrong(
@@ -231,7 +231,7 @@ def test_a_bad_row_after_good_ones_leaves_a_run_that_can_be_started_again(desk: 
     first = desk.penstock("train", "run.yaml")
 
     assert first.stderr == (
-        "error: clicks.parquet: row 4: column 'user_id': value 500 is outside 0 to 99, the rows of table 'user_emb'\n"
+        "error: clicks.parquet: row 4: column 'user_id': value 500 is outside 0 to 99, the ids of feature 'user'\n"
     )
     assert sorted(path.name for path in (desk.folder / "run").iterdir()) == [
         "log.jsonl",

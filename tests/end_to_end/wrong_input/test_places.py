@@ -186,7 +186,7 @@ PREDICTIONS = [
     ),
     Wrong(
         "a bad row after good ones",
-        "clicks.parquet: row 5: column 'user_id': value 600 is outside 0 to 99, the rows of table 'user_emb'",
+        "clicks.parquet: row 5: column 'user_id': value 600 is outside 0 to 99, the ids of feature 'user'",
         clicks={"user_id": [1, 2, 3, 4, 5, 600]},
         command=f"{PREDICT} scores.parquet",
     ),

@@ -92,7 +92,7 @@ FEATURES_AND_MODELS = [
     Wrong(
         "two sizes of one table",
         "run.yaml: line 11, column 5: feature_configs[1].id_feature: "
-        "only one of num_buckets, hash_bucket_size may be set",
+        "only one of num_buckets, hash_bucket_size may be set; both are",
         run=(('item_id", num_buckets: 100', 'item_id", num_buckets: 100, hash_bucket_size: 10'),),
     ),
     Wrong(

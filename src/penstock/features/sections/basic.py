@@ -1,6 +1,7 @@
 """Options of the features that read one column: ids and numbers."""
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Self
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
@@ -11,12 +12,14 @@ from penstock.features.sections.options import (
     EmbeddingOptions,
     NumberOptions,
     VocabularyOptions,
-    given_sizes,
 )
 
 
 class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
     """Categorical ids: one, several, or several with weights."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"id_size": ID_SIZES}
+    required_one_of: ClassVar[tuple[str, ...]] = ("id_size",)
 
     expression: str
     """Where the raw value comes from: side:column, such as user:age or item:brand."""
@@ -38,15 +41,6 @@ class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
 
     fg_value_type: Annotated[str | None, Later("fg_value_type", harmless=True)] = None
     """Type of the values before they become ids."""
-
-    @model_validator(mode="after")
-    def _one_size(self) -> Self:
-        given = given_sizes(self)
-        if len(given) > 1:
-            raise ValueError(f"only one of {', '.join(given)} may be set")
-        if not given:
-            raise ValueError(f"one of {', '.join(ID_SIZES)} is required: how many rows the table has")
-        return self
 
 
 class RawFeature(NumberOptions, EmbeddingOptions):

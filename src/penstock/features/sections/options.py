@@ -1,6 +1,6 @@
 """Options that several feature types share; each type is put together from these."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, ClassVar
@@ -143,8 +143,3 @@ class NumberOptions(Section):
 
 ID_SIZES = ("num_buckets", "hash_bucket_size", "vocab_list", "vocab_dict", "vocab_file", "zch", "dynamicemb")
 """The ways to say how many rows a table of ids has; a feature uses one of them."""
-
-
-def given_sizes(section: Section, names: Sequence[str] = ID_SIZES) -> list[str]:
-    """Which of these ways a feature uses."""
-    return [name for name in names if getattr(section, name, None)]
