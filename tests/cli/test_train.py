@@ -17,7 +17,7 @@ def test_tells_what_it_did(desk: Desk):
     told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert done.exit_code == 0, done.stderr
     assert list(told) == ["trained", "speed", "eval", "memory", "by", "run"]
-    assert told["trained"] == "2 steps, 1 epochs, 6 rows"
+    assert told["trained"] == "2 steps, 1 epoch, 6 rows"
     assert told["run"] == "run (checkpoint step-2)"
 
 
@@ -74,7 +74,7 @@ def test_without_evaluation_data(desk: Desk):
     done = desk.penstock("train", "run.yaml")
 
     assert done.exit_code == 0, done.stderr
-    assert "eval      no eval_input_path" in done.stdout
+    assert "eval      none: eval_input_path is not set" in done.stdout
     assert not (desk.folder / "run" / "eval_result.jsonl").exists()
 
 

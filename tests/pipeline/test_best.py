@@ -43,7 +43,9 @@ def test_nothing_is_no_best():
 
 
 def test_a_best_that_is_needed_says_why_there_is_none():
-    with pytest.raises(CheckpointError, match=r"^run: nothing was evaluated yet; evaluate first"):
+    with pytest.raises(
+        CheckpointError, match=r"^run: training evaluated nothing, so that no checkpoint is the best"
+    ):
         require_best_step([], BY_AUC, "run")
 
     with pytest.raises(

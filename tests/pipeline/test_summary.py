@@ -66,7 +66,7 @@ def test_training_that_had_nothing_to_do():
     summary = training_summary(replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}))
 
     assert "speed     0 rows/s over 0.0 s" in summary
-    assert "eval      no eval_input_path" in summary
+    assert "eval      none: eval_input_path is not set" in summary
 
 
 def test_a_demonstration_stands_beside_the_best_attainable():

@@ -8,16 +8,18 @@ def check(
     run_file: options.RunFile,
     train_input_path: options.TrainInput = None,
     eval_input_path: options.EvalInput = None,
+    model_dir: options.ModelDir = None,
     memory: options.Memory = None,
     sets: options.Sets = None,
     edit_config_json: options.EditJson = None,
     strict: options.Strict = False,
 ) -> None:
     """Read RUN, open its data, build its model, take one batch; write nothing."""
-    with one_line_errors():
+    with one_line_errors(run_file):
         paths = {
             "train_input_path": train_input_path,
             "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)

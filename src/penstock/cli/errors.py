@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
-from penstock.config.errors import PenstockError
+from penstock.config.errors import ConfigError, PenstockError
 
 EXIT_WRONG = 1
 EXIT_CRASH = 70
@@ -20,8 +21,11 @@ class Debug:
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn what goes wrong inside the block into one line and an exit code."""
+def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
+    """Turn what goes wrong inside the block into one line and an exit code.
+
+    Problems of the run file that show only when it is used are told with its name too.
+    """
     try:
         yield
     except (typer.Exit, typer.Abort):
@@ -35,7 +39,7 @@ def one_line_errors() -> Iterator[None]:
     except PenstockError as error:
         if Debug.shown:
             raise
-        fail(str(error), EXIT_WRONG)
+        fail(str(with_source(error, run_file)), EXIT_WRONG)
     except OSError as error:
         if Debug.shown:
             raise
@@ -46,6 +50,15 @@ def one_line_errors() -> Iterator[None]:
             raise
         kind = type(error).__name__
         fail(f"unexpected {kind}: {error} (this is a defect of penstock; run again with --debug)", EXIT_CRASH)
+
+
+def with_source(error: PenstockError, run_file: Path | None) -> PenstockError:
+    """The same error, with the run file in front where it speaks of keys and does not say of which file."""
+    if not isinstance(error, ConfigError) or error.source or run_file is None:
+        return error
+    if not all(problem.path for problem in error.problems):
+        return error
+    return ConfigError(error.problems, str(run_file))
 
 
 def fail(message: str, exit_code: int) -> None:

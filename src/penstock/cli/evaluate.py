@@ -25,7 +25,7 @@ def evaluate(
     plain: options.Plain = False,
 ) -> None:
     """Evaluate a checkpoint of RUN: the latest, the best, or a given one."""
-    with one_line_errors():
+    with one_line_errors(run_file):
         paths = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json)
         from penstock.pipeline.evaluation import evaluate_checkpoint

@@ -32,7 +32,7 @@ def predict(
     plain: options.Plain = False,
 ) -> None:
     """Score files with a checkpoint of RUN, in input order."""
-    with one_line_errors():
+    with one_line_errors(run_file):
         run = options.load(run_file, {"model_dir": model_dir, "memory.limit": memory}, sets, edit_config_json)
         from penstock.pipeline.prediction import PredictionRequest, predict_files
         from penstock.pipeline.summary import prediction_summary

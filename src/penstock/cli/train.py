@@ -34,7 +34,7 @@ def train(
     plain: options.Plain = False,
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
-    with one_line_errors():
+    with one_line_errors(run_file):
         paths = {
             "train_input_path": train_input_path,
             "eval_input_path": eval_input_path,

@@ -43,11 +43,22 @@ def _section(data: Any, section: type[Section], path: KeyPath) -> Iterator[Findi
             yield from _field(data[key], fields[key], (*path, key))
         else:
             yield _unknown(key, data, section, path)
-    written = {fields[key].name for key, value in data.items() if key in fields and value is not None}
+    written = {
+        fields[key].name
+        for key, value in data.items()
+        if key in fields and _asks_for_something(value, fields[key])
+    }
     for group, message in group_problems(section, written):
         is_missing = written.isdisjoint(section.one_of[group])
         if not (is_missing and unknown):
             yield Finding(path, message)
+
+
+def _asks_for_something(value: Any, field: FieldShape) -> bool:
+    """Whether a member of a one-of group counts as set; an empty section does, an empty list or mapping does not."""
+    if isinstance(field.shape, ListShape | MapShape):
+        return bool(value)
+    return value is not None
 
 
 def _unknown(key: str, data: dict[str, Any], section: type[Section], path: KeyPath) -> Finding:

@@ -40,7 +40,7 @@ class Section(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_groups(self) -> Self:
-        written = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        written = {name for name in self.model_fields_set if is_something(getattr(self, name))}
         problems = [message for _, message in group_problems(type(self), written)]
         if problems:
             raise PydanticCustomError("one_of", "{problems}", {"problems": "; ".join(problems)})
@@ -51,6 +51,11 @@ class Section(BaseModel):
         schema = handler(source)
         _make_scalars_strict(schema, cls)
         return schema
+
+
+def is_something(value: Any) -> bool:
+    """Whether a member of a one-of group with this value counts as set: null, [] and {} ask for nothing."""
+    return value is not None and value != [] and value != {}
 
 
 def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str, str]]:

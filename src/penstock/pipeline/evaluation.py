@@ -38,13 +38,15 @@ class Evaluator:
         sharded: ShardedModel,
         budget: MemoryBudget,
         monitor: MemoryMonitor,
-        stream: str = "evaluation ",
+        during_training: bool = True,
         plain: bool = True,
     ) -> None:
         files = find_files(run.eval_input_path, "eval_input_path")
         self._parser = build_parser(run, [file.path for file in files])
         self._source = DataSource(files, self._parser.columns)
         self._run, self._sharded, self._monitor, self._plain = run, sharded, monitor, plain
+        self._during_training = during_training
+        stream = "evaluation " if during_training else ""
         self._shares = budget.shares[f"{stream}reader"], budget.shares[f"{stream}prefetch"]
         self._build_metrics()
 
@@ -58,7 +60,8 @@ class Evaluator:
         """One pass over the data, with fresh metrics."""
         options = self._run.eval_config
         batches = self._batches()
-        bar = Progress(open_display("eval", "rows", self._plain), every=1)
+        display = open_display("eval", "rows", self._plain or self._during_training)
+        bar = Progress(display, show_end=not self._during_training)
         with self._monitor.stage("evaluate"), batches, bar:
             evaluation = evaluate_loop(
                 self._sharded.module,
@@ -120,7 +123,9 @@ def evaluate_checkpoint(
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
         share_data_path(scoring.budget)
-        evaluator = Evaluator(run, scoring.sharded, scoring.budget, monitor, stream="", plain=plain)
+        evaluator = Evaluator(
+            run, scoring.sharded, scoring.budget, monitor, during_training=False, plain=plain
+        )
         evaluation = evaluator.evaluate()
     result = EvaluationResult(
         scoring.checkpoint.path,

@@ -11,6 +11,7 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.numbers import numbers
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
@@ -87,6 +88,8 @@ class TrainingHooks:
         started_at = time.perf_counter()
         self.evaluation = self._evaluator.evaluate()
         self._evaluated_step = progress.step
+        found = numbers({**self.evaluation.losses, **self.evaluation.metrics})
+        self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {found}")
         self._saver.folder.evaluations.write(
             {
                 "step": progress.step,

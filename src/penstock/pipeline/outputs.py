@@ -48,6 +48,11 @@ def require_free(path: Path) -> None:
         raise ConfigError(
             f"--predict_output_path: '{path}' is a folder, but ends like one file; choose another name"
         )
+    if path.suffix and not is_one_file and not path.is_dir():
+        raise ConfigError(
+            f"--predict_output_path: '{path.name}' ends in '{path.suffix}'; end it in .parquet or .csv for one file, "
+            "or in neither for a folder of parts"
+        )
     if path.is_dir() and any(path.iterdir()):
         raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
     if path.exists() and not path.is_dir() and not is_one_file:

@@ -93,8 +93,9 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
 def _best_metric(run: RunConfig) -> Iterator[Problem]:
     """The metric that picks the best checkpoint must be one that evaluation gives."""
     name, known = run.export_config.best_exporter_metric, result_names(run.model)
-    counts = run.export_config.exporter_type == "best"
-    if counts and run.model is not None and name not in known:
+    export = run.export_config
+    asked_for = export.exporter_type == "best" or "best_exporter_metric" in export.model_fields_set
+    if asked_for and run.model is not None and name not in known:
         message = f"evaluation does not give '{name}'; {hint(name, known)}"
         yield Problem("export_config.best_exporter_metric", message)
 

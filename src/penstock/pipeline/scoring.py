@@ -5,6 +5,7 @@ from pathlib import Path
 
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
+from penstock.config.nearest import hint
 from penstock.distributed.state import load_model_state
 from penstock.pipeline.best import require_best_step
 from penstock.pipeline.memory_plan import limit_of, share_model
@@ -43,12 +44,23 @@ def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batc
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     """The latest checkpoint, the best, or the one at a path; every byte of it is checked."""
-    if which not in (None, "latest", "best"):
-        path = Path(str(which))
-        return CheckpointStore(path.parent).open(path)
+    if which is not None and Path(which).exists():
+        return CheckpointStore(Path(which).parent).open(which)
     folder = ModelDir.of(run.model_dir)
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
+    if which not in (None, "latest", "best"):
+        return store.open(named_step(str(which), store))
     if which == "best":
         return store.open(require_best_step(folder.evaluations.read(), run.export_config, str(folder.path)))
     return store.require_latest()
+
+
+def named_step(name: str, store: CheckpointStore) -> int:
+    """The step of a checkpoint that the model_dir has under this name, such as step-100."""
+    known = {f"step-{step}": step for step in store.steps()}
+    if name not in known:
+        raise CheckpointError(
+            f"--checkpoint_path: there is no checkpoint '{name}'; {hint(name, ['latest', 'best', *known])}"
+        )
+    return known[name]

@@ -1,11 +1,10 @@
 """What a command prints at its end."""
 
-from collections.abc import Mapping
-
 from penstock.config.sizes import format_size
 from penstock.pipeline.checking import CheckResult
 from penstock.pipeline.demo import DemoResult
 from penstock.pipeline.evaluation import EvaluationResult
+from penstock.pipeline.numbers import counted, numbers
 from penstock.pipeline.prediction import PredictionResult
 from penstock.pipeline.training import TrainResult
 from penstock.runtime.memory import MemoryReport
@@ -26,14 +25,19 @@ def training_summary(result: TrainResult) -> str:
 def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     """The same, line by line."""
     rate = result.trained_rows / result.seconds if result.seconds else 0.0
+    steps, epochs = counted(result.steps, "step"), counted(result.epochs, "epoch")
     lines = [
-        ("trained", f"{result.steps:,} steps, {result.epochs} epochs, {result.rows:,} rows"),
+        ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
-        ("eval", numbers({**result.losses, **result.metrics}) or "no eval_input_path"),
+        ("eval", numbers({**result.losses, **result.metrics}) or "none: eval_input_path is not set"),
         ("memory", memory_line(result.memory)),
         ("by stage", stage_line(result.memory)),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
     ]
+    if result.best_step is not None and result.best_step != result.steps:
+        lines.insert(
+            3, ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")
+        )
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
     return lines
@@ -69,7 +73,7 @@ def check_summary(result: CheckResult) -> str:
     planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
     return aligned(
         [
-            ("data", f"{result.num_files} files, {result.num_features} columns read"),
+            ("data", f"{counted(result.num_files, 'file')}, {counted(result.num_features, 'column')} read"),
             ("model", f"{result.num_parameters:,} parameters"),
             ("first batch", f"{result.first_rows:,} rows, loss {result.first_loss:.4f}"),
             ("memory", f"limit {format_size(result.limit_bytes)}; planned: {planned}"),
@@ -89,11 +93,6 @@ def memory_line(memory: MemoryReport) -> str:
 def stage_line(memory: MemoryReport) -> str:
     """Peak of each stage."""
     return ", ".join(f"{name} {format_size(size)}" for name, size in memory.stage_peaks.items())
-
-
-def numbers(values: Mapping[str, float]) -> str:
-    """Names and values on one line."""
-    return "  ".join(f"{name} {value:.4f}" for name, value in values.items())
 
 
 def aligned(lines: list[tuple[str, str]]) -> str:

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.loops.train import train as train_loop
+from penstock.pipeline.best import best_step
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_training, train_section
@@ -39,8 +40,11 @@ class TrainResult:
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
 
-    trained_rows: int = field(default=0)
+    trained_rows: int = 0
     """Rows of this call alone; `rows` counts those before a resume too."""
+
+    best_step: int | None = None
+    """The saved step with the best value of export_config.best_exporter_metric."""
 
 
 def train(
@@ -96,4 +100,5 @@ def run_training(
         planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,
+        best_step=best_step(saver.folder.evaluations.read(), run.export_config),
     )

@@ -24,6 +24,10 @@ class Display(Protocol):
         """Show the state now."""
         ...
 
+    def note(self, line: str) -> None:
+        """Show a line that stays."""
+        ...
+
     def close(self) -> None:
         """Leave the terminal as it should stay."""
         ...
@@ -40,6 +44,10 @@ class PlainLines:
         of_total = f"/{total:,}" if total is not None else ""
         rest = "".join(f"  {name} {value}" for name, value in fields.items())
         print(f"{self._title}: {self._unit} {done:,}{of_total}{rest}", file=self._stream, flush=True)
+
+    def note(self, line: str) -> None:
+        """Print the line."""
+        print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
         """Nothing to restore."""
@@ -67,6 +75,10 @@ class Bar:
         rest = "  ".join(f"{name} {value}" for name, value in fields.items())
         self._progress.update(self._task, completed=done, total=total, count=count, rest=rest)
 
+    def note(self, line: str) -> None:
+        """Print the line above the bar."""
+        self._progress.console.print(line, highlight=False, markup=False)
+
     def close(self) -> None:
         """Draw the last state and give the terminal back."""
         self._progress.stop()
@@ -81,7 +93,7 @@ def open_display(title: str, unit: str, plain: bool = False) -> Display:
 
 
 class Progress:
-    """Counts work and shows it every `every` units, but at most once per `min_seconds`; the end is always shown."""
+    """Counts work and shows it every `every` units, but at most once per `min_seconds`; the end always, if asked."""
 
     def __init__(
         self,
@@ -89,10 +101,12 @@ class Progress:
         total: int | None = None,
         every: int = 1,
         min_seconds: float = 1.0,
+        show_end: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.total, self.done = total, 0
         self._display, self._every, self._min_seconds, self._clock = display, every, min_seconds, clock
+        self._show_end = show_end
         self._shown_at, self._shown_done = clock(), 0
         self._fields: Callable[[], Fields] = dict
 
@@ -102,6 +116,10 @@ class Progress:
         crossed = before // self._every != self.done // self._every
         if crossed and self._clock() - self._shown_at >= self._min_seconds:
             self._show()
+
+    def note(self, line: str) -> None:
+        """Show a line that stays."""
+        self._display.note(line)
 
     def finish(self) -> None:
         """Show the last state, if it was not shown."""
@@ -118,6 +136,6 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None and self._show_end:
             self.finish()
         self._display.close()

@@ -195,7 +195,7 @@ CSV = [
     ),
     Wrong(
         "columns without names",
-        "data_config.input_fields: must name the columns of clicks.csv, unless with_header is true",
+        "run.yaml: data_config.input_fields: must name the columns of clicks.csv, unless with_header is true",
         run=FROM_CSV[:2],
         files={"clicks.csv": "1,2,3.5,0\n"},
     ),

@@ -21,12 +21,12 @@ def flip_a_bit(file: Path) -> None:
 BEFORE_TRAINING = [
     Wrong(
         "a model_dir that is a file",
-        "model_dir: 'run' is a file; choose another folder",
+        "run.yaml: model_dir: 'run' is a file; choose another folder",
         files={"run": "notes"},
     ),
     Wrong(
         "a model_dir below a file",
-        "model_dir: 'clicks.parquet' is a file; choose another folder",
+        "run.yaml: model_dir: 'clicks.parquet' is a file; choose another folder",
         command="train run.yaml --model_dir clicks.parquet/run",
     ),
     Wrong(
@@ -100,7 +100,7 @@ CHECKPOINTS = [
     ),
     Wrong(
         "a checkpoint that is not there",
-        "run/checkpoints/step-7: there is no such checkpoint",
+        "--checkpoint_path: there is no checkpoint 'run/checkpoints/step-7'; known: best, latest, step-2",
         command="eval run.yaml --checkpoint_path run/checkpoints/step-7",
     ),
     Wrong(
@@ -130,7 +130,7 @@ CHECKPOINTS = [
     ),
     Wrong(
         "the best by a metric that was never measured",
-        "run: export_config.best_exporter_metric is 'loss', which no saved step was evaluated by; "
+        "run.yaml: export_config.best_exporter_metric: evaluation does not give 'loss'; "
         "known: auc, binary_cross_entropy",
         command="eval run.yaml --checkpoint_path best --set export_config.best_exporter_metric=loss",
     ),

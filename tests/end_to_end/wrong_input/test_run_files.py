@@ -102,7 +102,8 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "tables that cannot be multiplied",
-        "model_config.feature_groups: the factorisation machine needs one embedding_dim for all of its features; "
+        "run.yaml: model_config.feature_groups: "
+        "the factorisation machine needs one embedding_dim for all of its features; "
         "user has 4, item has 8",
         run=(
             ('item_id", num_buckets: 100, embedding_dim: 4', 'item_id", num_buckets: 100, embedding_dim: 8'),
@@ -110,12 +111,13 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "an expression without a side",
-        "feature_configs[0].id_feature.expression: 'user_id' is not of the form side:column, such as user:age",
+        "run.yaml: feature_configs[0].id_feature.expression: "
+        "'user_id' is not of the form side:column, such as user:age",
         run=(("user:user_id", "user_id"),),
     ),
     Wrong(
         "a model that comes later",
-        "model_config.mmoe: the model mmoe is not available yet",
+        "run.yaml: model_config.mmoe: the model mmoe is not available yet",
         run=(
             (DEEPFM, MMOE),
             ("  losses: [{binary_cross_entropy: {}}]\n  metrics: [{auc: {}}]\n", ""),
@@ -125,12 +127,12 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "a metric that comes later",
-        "model_config.metrics[0].recall_at_k: the metric recall_at_k is not available yet",
+        "run.yaml: model_config.metrics[0].recall_at_k: the metric recall_at_k is not available yet",
         run=(("{auc: {}}", "{recall_at_k: {top_k: 5}}"),),
     ),
     Wrong(
         "a best metric that evaluation does not give",
-        "export_config.best_exporter_metric: evaluation does not give 'aux'; did you mean 'auc'?",
+        "run.yaml: export_config.best_exporter_metric: evaluation does not give 'aux'; did you mean 'auc'?",
         run=(
             (
                 "train_config:",
@@ -146,12 +148,12 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "no label",
-        "data_config.label_fields: is empty; name the column with the label",
+        "run.yaml: data_config.label_fields: is empty; name the column with the label",
         run=(("  label_fields: [click]\n", ""),),
     ),
     Wrong(
         "no model_dir",
-        "model_dir: is required by this command; set it, or give --model_dir",
+        "run.yaml: model_dir: is required by this command; set it, or give --model_dir",
         run=(("model_dir: run\n", ""),),
     ),
     Wrong(
