@@ -74,7 +74,8 @@ def run_training(
 ) -> TrainResult:
     """Run the loop over built parts, then save and evaluate what is not yet."""
     started_at, rows_before = time.perf_counter(), training.progress.rows
-    hooks = TrainingHooks(run, training, saver, monitor, stop, plain)
+    with monitor.stage("build"):
+        hooks = TrainingHooks(run, training, saver, monitor, stop, plain)
     with hooks, monitor.stage("train"):
         hooks.catch_up()
         train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
