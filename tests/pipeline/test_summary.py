@@ -100,7 +100,7 @@ def test_prediction():
 def test_check():
     result = CheckResult(
         num_files=3,
-        num_features=5,
+        num_columns=5,
         num_parameters=12_345,
         first_rows=512,
         first_loss=0.6931,

@@ -18,6 +18,10 @@ IgnoreOptimizer = Annotated[
     bool, typer.Option("--ignore_restore_optimizer", help="Continue with the model, but a fresh optimizer.")
 ]
 
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=0, help="Processes that parse (data_config.num_workers).")
+]
+
 
 def train(
     run_file: options.RunFile,
@@ -28,6 +32,7 @@ def train(
     fine_tune_checkpoint: FineTune = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
     memory: options.Memory = None,
+    workers: Workers = None,
     sets: options.Sets = None,
     edit_config_json: options.EditJson = None,
     strict: options.Strict = False,
@@ -41,6 +46,7 @@ def train(
             "model_dir": model_dir,
             "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
             "memory.limit": memory,
+            "data_config.num_workers": None if workers is None else str(workers),
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.summary import training_summary
@@ -55,23 +61,29 @@ def train(
 
 
 def train_eval(
-    pipeline_config_path: Annotated[Path, typer.Option("--pipeline_config_path")],
+    pipeline_config_path: Annotated[Path, typer.Option("--pipeline_config_path", help="The run file.")],
     continue_train: Continue = False,
     train_input_path: options.TrainInput = None,
     eval_input_path: options.EvalInput = None,
     model_dir: options.ModelDir = None,
     fine_tune_checkpoint: FineTune = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
     edit_config_json: options.EditJson = None,
+    plain: options.Plain = False,
 ) -> None:
     """The command `train` under the name and the options of older scripts."""
     train(
         pipeline_config_path,
-        continue_train,
-        train_input_path,
-        eval_input_path,
-        model_dir,
-        fine_tune_checkpoint,
-        ignore_restore_optimizer,
+        continue_train=continue_train,
+        train_input_path=train_input_path,
+        eval_input_path=eval_input_path,
+        model_dir=model_dir,
+        fine_tune_checkpoint=fine_tune_checkpoint,
+        ignore_restore_optimizer=ignore_restore_optimizer,
+        memory=memory,
+        sets=sets,
         edit_config_json=edit_config_json,
+        plain=plain,
     )

@@ -17,7 +17,7 @@ class CheckResult:
     """What a run would be, and the loss of its first batch."""
 
     num_files: int
-    num_features: int
+    num_columns: int
     num_parameters: int
     first_rows: int
     first_loss: float
@@ -38,7 +38,7 @@ def check(run: RunConfig) -> CheckResult:
             raise no_batch("train_input_path")
         return CheckResult(
             num_files=len(training.source.files),
-            num_features=len(training.source.columns),
+            num_columns=len(training.source.columns),
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
             first_rows=batch.num_rows,
             first_loss=training.step(batch, training.progress),

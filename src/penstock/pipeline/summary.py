@@ -73,7 +73,7 @@ def check_summary(result: CheckResult) -> str:
     planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
     return aligned(
         [
-            ("data", f"{counted(result.num_files, 'file')}, {counted(result.num_features, 'column')} read"),
+            ("data", f"{counted(result.num_files, 'file')}, {counted(result.num_columns, 'column')} read"),
             ("model", f"{result.num_parameters:,} parameters"),
             ("first batch", f"{result.first_rows:,} rows, loss {result.first_loss:.4f}"),
             ("memory", f"limit {format_size(result.limit_bytes)}; planned: {planned}"),

@@ -67,10 +67,10 @@ class Bar:
             transient=False,
         )
         self._task = self._progress.add_task(title, total=None, count="0", rest="")
-        self._progress.start()
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
-        """Redraw."""
+        """Redraw; the first time, take the terminal."""
+        self._progress.start()
         count = f"{done:,}/{total:,}" if total is not None else f"{done:,}"
         rest = "  ".join(f"{name} {value}" for name, value in fields.items())
         self._progress.update(self._task, completed=done, total=total, count=count, rest=rest)
