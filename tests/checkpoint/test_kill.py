@@ -1,9 +1,11 @@
-"""kill -9 at random moments of saving: every checkpoint that can be seen is whole."""
+"""A kill at any moment of saving: every checkpoint that can be seen is whole, and none is lost."""
 
 import random
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 import torch
 
 from penstock.checkpoint import CheckpointStore
@@ -18,10 +20,10 @@ import torch
 import penstock.checkpoint.tensors
 from penstock.checkpoint import CheckpointStore
 
-def save_forever(directory):
+def save_forever(directory, step_increment):
     store = CheckpointStore(directory, keep=2)
     newest = store.latest()
-    for step in itertools.count(newest.step + 1 if newest else 1):
+    for step in itertools.count(newest.step + step_increment if newest else 1, step_increment):
         table = torch.full(({NUM_ROWS},), float(step))
         store.save(step, {{"table": table}}, {{"progress": {{"step": step}}}})
 
@@ -29,7 +31,7 @@ torch.set_num_threads(1)
 for line in sys.stdin:
     saver = os.fork()
     if saver == 0:
-        save_forever(Path(sys.argv[1]))
+        save_forever(Path(sys.argv[1]), int(sys.argv[2]))
     time.sleep(float(line))
     os.kill(saver, signal.SIGKILL)
     os.waitpid(saver, 0)
@@ -39,18 +41,22 @@ for line in sys.stdin:
 
 def check_every_visible_checkpoint(directory) -> int:
     """Open and load all of them; the newest step."""
-    steps = sorted(int(path.name.removeprefix("step-")) for path in directory.glob("step-*"))
+    store = CheckpointStore(directory)
+    visible = {int(path.name.removeprefix("step-")) for path in directory.glob("step-*")}
+    steps = store.steps()
+    assert visible <= set(steps)
     for step in steps:
-        checkpoint, table = CheckpointStore(directory).open(step), torch.zeros(NUM_ROWS)
+        checkpoint, table = store.open(step), torch.zeros(NUM_ROWS)
         checkpoint.load_tensors({"table": table})
         assert checkpoint.documents == {"progress": {"step": step}}
         assert torch.equal(table, torch.full((NUM_ROWS,), float(step)))
     return steps[-1] if steps else 0
 
 
-def test_every_visible_checkpoint_is_whole_after_kills(tmp_path):
+@pytest.mark.parametrize("step_increment", [1, 0], ids=["new steps", "the same step"])
+def test_every_visible_checkpoint_is_whole_after_kills(tmp_path, step_increment):
     chance = random.Random(20)
-    command = [sys.executable, "-c", KILL_SAVERS, str(tmp_path)]
+    command = [sys.executable, "-c", KILL_SAVERS, str(tmp_path), str(step_increment)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as savers:
         newest = 0
         for _ in range(NUM_KILLS):
@@ -59,4 +65,59 @@ def test_every_visible_checkpoint_is_whole_after_kills(tmp_path):
             step = check_every_visible_checkpoint(tmp_path)
             assert step >= newest, "a finished checkpoint was lost"
             newest = step
-    assert newest > NUM_KILLS
+    assert newest > NUM_KILLS if step_increment else newest == 1
+
+
+class Killed(BaseException):
+    """Nothing in the store catches it, so that what it interrupts is left as a kill leaves it."""
+
+
+@pytest.fixture
+def killed_after_rename(monkeypatch):
+    """A function that makes the process die right after its n-th rename."""
+    rename, seen = Path.rename, []
+
+    def arm(count: int) -> None:
+        def rename_and_die(path, target):
+            rename(path, target)
+            seen.append(path)
+            if len(seen) == count:
+                raise Killed
+
+        monkeypatch.setattr(Path, "rename", rename_and_die)
+
+    yield arm
+    assert seen, "nothing was renamed"
+
+
+@pytest.mark.parametrize(("num_renames", "found"), [(1, "old"), (2, "new")])
+def test_a_step_saved_twice_is_there_after_a_kill_between_the_renames(
+    tmp_path, killed_after_rename, monkeypatch, num_renames, found
+):
+    store = CheckpointStore(tmp_path)
+    store.save(20, {}, {"progress": "old"})
+
+    killed_after_rename(num_renames)
+    with pytest.raises(Killed):
+        store.save(20, {}, {"progress": "new"})
+    monkeypatch.undo()
+
+    assert store.steps() == [20]
+    assert store.latest().documents["progress"] == found
+    store.save(30, {}, {"progress": "next"})
+    assert store.open(20).documents["progress"] == found
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-20", "step-30"]
+
+
+def test_a_removed_checkpoint_does_not_come_back_after_a_kill(tmp_path, killed_after_rename, monkeypatch):
+    store = CheckpointStore(tmp_path, keep=1)
+    store.save(10, {}, {})
+
+    killed_after_rename(2)
+    with pytest.raises(Killed):
+        store.save(20, {}, {})
+    monkeypatch.undo()
+
+    assert store.steps() == [20]
+    store.save(30, {}, {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-30"]

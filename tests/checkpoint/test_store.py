@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from penstock.checkpoint import CheckpointStore, open_checkpoint
@@ -73,15 +74,14 @@ def test_tensors_larger_than_a_block_are_streamed(store, monkeypatch):
 
 
 def test_files_can_be_read_by_any_safetensors_reader(store):
-    path = store.save(1, {"b": torch.tensor([1, 2]), "a": torch.tensor([0.5])}, {})
-    content = (path / "rank-00000.safetensors").read_bytes()
-    header_bytes = int.from_bytes(content[:8], "little")
+    path = store.save(1, tensors(4.0), {})
 
-    assert content[8 : 8 + header_bytes].rstrip() == (
-        b'{"b": {"dtype": "I64", "shape": [2], "data_offsets": [0, 16]}, '
-        b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [16, 20]}}'
-    )
-    assert np.frombuffer(content, "<i8", count=2, offset=8 + header_bytes).tolist() == [1, 2]
+    read = safetensors.torch.load_file(path / "rank-00000.safetensors")
+
+    assert read.keys() == tensors().keys()
+    for name, tensor in tensors(4.0).items():
+        assert read[name].dtype == tensor.dtype
+        assert torch.equal(read[name], tensor), name
 
 
 def test_the_newest_and_the_protected_are_kept(tmp_path):
@@ -253,8 +253,29 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
 
 
 def test_the_manifest_says_who_wrote_it(store):
-    store.save(1, {}, {}, schema="abc")
-    manifest = store.open(1).manifest
+    store.save(1, {}, {})
 
-    assert manifest.schema == "abc"
-    assert manifest.versions["torch"] == torch.__version__
+    assert store.open(1).manifest.versions["torch"] == torch.__version__
+
+
+def test_a_document_of_the_newest_is_read_without_its_tensors(store):
+    assert store.latest_document("shuffle") is None
+    store.save(1, tensors(), {"shuffle": {"num_rows": 5}})
+    path = store.save(2, tensors(), {"shuffle": {"num_rows": 7}})
+    flip_a_bit(path)
+
+    assert store.latest_document("shuffle") == {"num_rows": 7}
+
+    truncate(path)
+    assert store.latest_document("shuffle") == {"num_rows": 5}
+    assert store.latest_document("other") is None
+
+
+def test_a_changed_document_is_passed_over_with_its_checkpoint(store):
+    store.save(1, {}, {"shuffle": {"num_rows": 5}})
+    path = store.save(2, {}, {"shuffle": {"num_rows": 7}})
+    text = (path / "shuffle.json").read_text()
+    (path / "shuffle.json").write_text(text.replace("7", "8"))
+
+    assert store.latest_document("shuffle") == {"num_rows": 5}
+    assert store.latest().step == 1

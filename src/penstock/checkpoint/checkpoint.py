@@ -24,7 +24,7 @@ class Checkpoint:
         self.path = path
         self.manifest = manifest
         self._ranks = ranks
-        self.documents: dict[str, Any] = {name: self._document(name) for name in manifest.documents}
+        self.documents: dict[str, Any] = {name: _document(path, name) for name in manifest.documents}
 
     @property
     def step(self) -> int:
@@ -71,18 +71,25 @@ class Checkpoint:
         read_tensors(self.path, self.manifest.tensors, wanted, alone=self._ranks.alone)
         return difference
 
-    def _document(self, name: str) -> Any:
-        try:
-            return decode_document((self.path / f"{name}.json").read_bytes())
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{self.path}: document '{name}' cannot be read ({error})") from None
-
 
 def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
     """Open a checkpoint after checking every byte of it; every rank must call, and each checks its part."""
     ranks = ranks or Ranks()
     manifest = ranks.together(lambda: _verified(path, ranks))
     return Checkpoint(path, manifest, ranks)
+
+
+def read_document(path: Path, name: str) -> Any:
+    """One document of a checkpoint, None when it has none of this name; the tensors are not read.
+
+    All files must be there with their sizes, and the document must be unchanged.
+    """
+    manifest = Manifest.read(path)
+    check_sizes(path, manifest)
+    if name not in manifest.documents:
+        return None
+    _check_content(path, manifest, f"{name}.json")
+    return _document(path, name)
 
 
 def check_sizes(path: Path, manifest: Manifest) -> None:
@@ -103,6 +110,17 @@ def _verified(path: Path, ranks: Ranks) -> Manifest:
     manifest = Manifest.read(path)
     check_sizes(path, manifest)
     for name in ranks.share_of(sorted(manifest.files)):
-        if checksum(path / name) != manifest.files[name].crc32:
-            raise CheckpointError(f"{path}: file '{name}' was changed or damaged after it was written")
+        _check_content(path, manifest, name)
     return manifest
+
+
+def _check_content(path: Path, manifest: Manifest, file: str) -> None:
+    if checksum(path / file) != manifest.files[file].crc32:
+        raise CheckpointError(f"{path}: file '{file}' was changed or damaged after it was written")
+
+
+def _document(path: Path, name: str) -> Any:
+    try:
+        return decode_document((path / f"{name}.json").read_bytes())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: document '{name}' cannot be read ({error})") from None

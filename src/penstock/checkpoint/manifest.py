@@ -63,8 +63,6 @@ class Manifest:
     """Everything that is known about a checkpoint before a tensor is read."""
 
     step: int
-    schema: str
-    """Hash of the features and tables that it was written for; empty when the writer gave none."""
     versions: Mapping[str, str]
     files: Mapping[str, FileRecord]
     tensors: Mapping[str, TensorRecord]
@@ -108,7 +106,6 @@ class Manifest:
                 raise ValueError(f"file name '{name}' leaves the checkpoint")
         manifest = cls(
             step=body["step"],
-            schema=body["schema"],
             versions=body["versions"],
             files={name: FileRecord(**record) for name, record in body["files"].items()},
             tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},

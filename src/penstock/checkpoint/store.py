@@ -1,6 +1,5 @@
 """A directory of checkpoints, `step-N` each: whole or absent, the newest ones kept."""
 
-import importlib.metadata
 import logging
 import re
 import shutil
@@ -9,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.checkpoint.checkpoint import Checkpoint, check_sizes, open_checkpoint
+from penstock.checkpoint.checkpoint import Checkpoint, check_sizes, open_checkpoint, read_document
 from penstock.checkpoint.documents import encode_document
 from penstock.checkpoint.durable import remove_at_once, sync_directory, write_durably
 from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, TensorRecord
@@ -17,6 +16,7 @@ from penstock.checkpoint.ranks import Ranks
 from penstock.checkpoint.retention import stale
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.versions import installed_versions
 from penstock.runtime.world import World
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_STEP = re.compile(r"step-(\d+)")
+_STEP = re.compile(r"step-(\d+)|\.step-(\d+)\.replaced")
 _DOCUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_PACKAGES = ("penstock", "torch", "torchrec", "fbgemm-gpu-cpu", "fbgemm-gpu", "numpy")
 
 
 class CheckpointStore:
@@ -50,31 +49,30 @@ class CheckpointStore:
         tensors: "Mapping[str, torch.Tensor]",
         documents: Mapping[str, Any],
         protect: Collection[int] = (),
-        schema: str = "",
     ) -> Path:
         """Write `step-N`, replacing one of the same step, and remove what is no longer kept.
 
         `protect` names steps to keep besides the newest. Tensors come from every rank, documents from the
-        first. After a kill at any instant the directory holds the checkpoints it held before, or those and
-        the new one.
+        first. After a kill at any instant the store holds the checkpoints it held before, or the new one
+        too: a step that is saved again is there all the time, as it was or as it is now.
         """
         from penstock.checkpoint.tensors import write_tensors
 
-        staging, final = self._hidden(step, "tmp"), self._path(step)
+        staging = self._hidden(step, "tmp")
         self._ranks.first_only(lambda: self._stage(staging))
         files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.alone))
 
         def publish() -> None:
-            self._complete(staging, step, files, layout, documents, schema)
-            self._reveal(staging, final)
+            self._complete(staging, step, files, layout, documents)
+            self._reveal(staging, step)
             self._remove(stale(self.steps(), self.keep, {*protect, step}))
 
         self._ranks.first_only(publish)
-        return final
+        return self._visible(step)
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
-        return [step for step in self._visible_steps() if self._reason_against(step) is None]
+        return [step for step in self._all_steps() if self._reason_against(step) is None]
 
     def latest(self) -> Checkpoint | None:
         """The newest whole checkpoint, or None; newer ones that are not whole are logged with the reason."""
@@ -94,6 +92,15 @@ class CheckpointStore:
         _log_passed_over(refused)
         return checkpoint
 
+    def latest_document(self, name: str) -> Any:
+        """A document of the newest checkpoint that looks whole, without reading its tensors; None without one."""
+        for step in reversed(self._all_steps()):
+            try:
+                return read_document(self._path(step), name)
+            except CheckpointError as error:
+                _log_passed_over([error])
+        return None
+
     def open(self, which: int | str | Path) -> Checkpoint:
         """A checkpoint of this store by its step, or any other by its path, with every byte checked."""
         if not isinstance(which, int):
@@ -106,7 +113,7 @@ class CheckpointStore:
     def _newest(self) -> tuple[Checkpoint | None, list[CheckpointError]]:
         """The newest whole checkpoint, and why newer ones are not whole."""
         refused: list[CheckpointError] = []
-        for step in reversed(self._visible_steps()):
+        for step in reversed(self._all_steps()):
             try:
                 return self.open(step), refused
             except CheckpointError as error:
@@ -114,17 +121,22 @@ class CheckpointStore:
         return None, refused
 
     def _path(self, step: int) -> Path:
+        """Where a step is to be read: a replaced one counts while the new one is not in its place."""
+        visible, replaced = self._visible(step), self._hidden(step, "replaced")
+        return replaced if replaced.exists() and not visible.exists() else visible
+
+    def _visible(self, step: int) -> Path:
         return self.directory / f"step-{step}"
 
     def _hidden(self, step: int, why: str) -> Path:
-        """A name that readers pass over and that the next save sweeps away."""
+        """A name for what is being written (tmp), replaced or removed; the next save tidies up."""
         return self.directory / f".step-{step}.{why}"
 
-    def _visible_steps(self) -> list[int]:
+    def _all_steps(self) -> list[int]:
         if not self.directory.is_dir():
             return []
         matches = (_STEP.fullmatch(path.name) for path in self.directory.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        return sorted({int(match[1] or match[2]) for match in matches if match})
 
     def _reason_against(self, step: int) -> CheckpointError | None:
         try:
@@ -134,8 +146,11 @@ class CheckpointStore:
         return None
 
     def _stage(self, staging: Path) -> None:
-        """An empty hidden directory; what killed runs left behind goes."""
+        """An empty hidden directory; what a killed run was replacing comes back, its other leftovers go."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        for step in self._all_steps():
+            if self._path(step) != self._visible(step):
+                self._path(step).rename(self._visible(step))
         for leftover in self.directory.glob(".step-*.*"):
             shutil.rmtree(leftover)
         staging.mkdir()
@@ -147,26 +162,25 @@ class CheckpointStore:
         tensor_files: Mapping[str, FileRecord],
         layout: Mapping[str, TensorRecord],
         documents: Mapping[str, Any],
-        schema: str,
     ) -> None:
         """Write the documents, then the manifest that makes the directory a checkpoint."""
         files = dict(tensor_files) | dict(_write_documents(staging, documents))
-        manifest = Manifest(step, schema, _versions(), files, dict(layout), tuple(sorted(documents)))
+        manifest = Manifest(step, installed_versions(), files, dict(layout), tuple(sorted(documents)))
         write_durably(staging / MANIFEST_NAME, manifest.encode())
         sync_directory(staging)
 
-    def _reveal(self, staging: Path, final: Path) -> None:
-        """Make the new checkpoint visible; an old one of the same step steps aside first."""
-        replaced = final.with_name(f".{final.name}.old")
-        if final.exists():
-            final.rename(replaced)
-        staging.rename(final)
+    def _reveal(self, staging: Path, step: int) -> None:
+        """Make the new checkpoint visible; an old one of the same step steps aside first, and is still found."""
+        visible, replaced = self._visible(step), self._hidden(step, "replaced")
+        if visible.exists():
+            visible.rename(replaced)
+        staging.rename(visible)
         sync_directory(self.directory)
         shutil.rmtree(replaced, ignore_errors=True)
 
     def _remove(self, steps: Iterable[int]) -> None:
         for step in steps:
-            remove_at_once(self._path(step), self._hidden(step, "old"))
+            remove_at_once(self._visible(step), self._hidden(step, "removed"))
 
 
 def _log_passed_over(refused: Iterable[CheckpointError]) -> None:
@@ -181,14 +195,3 @@ def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tu
         content = encode_document(name, value)
         write_durably(staging / f"{name}.json", content)
         yield f"{name}.json", FileRecord(len(content), zlib.crc32(content))
-
-
-def _versions() -> dict[str, str]:
-    """The installed packages whose version may matter to a reader."""
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions

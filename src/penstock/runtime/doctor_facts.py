@@ -4,7 +4,6 @@ torch and its companions are asked in processes of their own: one that crashes w
 the end of the doctor.
 """
 
-import importlib.metadata
 import os
 import resource
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from penstock.config.sizes import GIB
 from penstock.runtime.limits import memory_of_machine
+from penstock.runtime.versions import installed_versions
 
 PACKAGES = ("torch", "torchrec", "fbgemm-gpu", "fbgemm-gpu-cpu", "torchmetrics")
 MODULES = (
@@ -60,7 +60,7 @@ def gather_facts(folder: Path | None = None) -> Facts:
     """The facts of this process's Python and machine, for work in `folder` (the current one)."""
     folder = folder or Path.cwd()
     cuda_of_torch, import_problems = _try_imports()
-    versions = _installed_versions()
+    versions = installed_versions(PACKAGES)
     return Facts(
         python_version=sys.version_info[:3],
         python=sys.executable,
@@ -74,16 +74,6 @@ def gather_facts(folder: Path | None = None) -> Facts:
         disk_free_bytes=shutil.disk_usage(folder).free,
         folder=str(folder),
     )
-
-
-def _installed_versions() -> dict[str, str]:
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
 
 
 def _open_file_limit() -> int:
