@@ -15,7 +15,7 @@ from tests.readers.samples import flat, take
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -52,6 +52,15 @@ def test_an_item_larger_than_the_share_passes_alone() -> None:
     with prefetch(stream_of_sizes([10] * 4), share, num_bytes=lambda _: 10) as stage:
         assert flat(stage) == list(range(40))
     assert share.peak_bytes == 5
+
+
+def test_items_of_no_size_do_not_queue_without_end() -> None:
+    source = stream_of_sizes([10] * 50)
+    with prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
+        next(iter(stage))
+        _wait_until(lambda: source.num_given == 5)
+        time.sleep(0.02)
+        assert source.num_given == 5
 
 
 def test_nothing_starts_before_it_is_iterated() -> None:

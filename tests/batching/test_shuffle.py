@@ -6,7 +6,8 @@ import pytest
 
 from penstock.batching.shuffle import shuffle
 from penstock.batching.window import Window, _group
-from penstock.config.errors import CheckpointError
+from penstock.config.errors import BudgetExceeded, CheckpointError
+from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
 from tests.readers.samples import flat, take
 
@@ -46,6 +47,25 @@ def test_only_one_window_is_read_ahead() -> None:
     take(shuffle(source, 50, seed=1), 1)
 
     assert source.num_given == 5
+
+
+def test_a_window_is_leased_while_rows_are_drawn_from_it() -> None:
+    share = Share("shuffle", 100_000)
+    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share)
+    take(stage, 1)
+
+    assert share.held_bytes > 0
+    assert len(flat(stage)) == 40 - 3  # the first piece was an eighth of a window
+    assert share.held_bytes == 0
+
+
+def test_a_window_that_outgrows_its_share_says_so() -> None:
+    stage = shuffle(
+        stream_of_sizes([10] * 4), 20, seed=1, share=Share("shuffle", 100, "data_config.shuffle_buffer")
+    )
+
+    with pytest.raises(BudgetExceeded, match=r"shuffle needs \S+ at once but may hold 100B"):
+        take(stage, 1)
 
 
 def test_another_window_size_or_seed_is_refused() -> None:

@@ -27,9 +27,9 @@ def wait_for_step(process: "subprocess.Popen[str]", workplace: "Workplace", step
     """Wait until the log of a run has reached a step."""
     log = workplace.folder / "run" / "log.jsonl"
     for _ in range(6000):
-        assert process.poll() is None, process.communicate()
         if log.exists() and any(json.loads(line)["step"] >= step for line in whole_lines(log.read_text())):
             return
+        assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     raise AssertionError(f"step {step} was not reached in a minute")
 

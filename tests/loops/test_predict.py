@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.loops.predict import as_arrow, predict
+from penstock.loops.predict import as_arrow, predict, require_predictions
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -55,7 +55,7 @@ def test_a_prediction_that_the_model_does_not_give():
     with pytest.raises(
         ConfigError, match=r"^--output_columns: the model gives no 'prob'; did you mean 'probs'\?$"
     ):
-        predicted([batch_of(1.0)], ["prob"])
+        require_predictions(["prob"], ["logits", "probs"])
 
 
 def test_a_reserved_column_with_the_name_of_a_prediction():

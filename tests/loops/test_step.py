@@ -29,7 +29,7 @@ class Line(nn.Module):
 def test_each_step_uses_the_rate_of_the_steps_before_it():
     model = Line()
     optimizer = torch.optim.SGD(model.parameters(), lr=99.0)
-    step = TrainStep(model, optimizer, LearningRates({"dense": (optimizer, Halving())}))
+    step = TrainStep(model, optimizer, LearningRates({"dense": (optimizer, Halving())}), torch.device("cpu"))
 
     losses = [step(torch.tensor(1.0), TrainingProgress(step=done)) for done in range(3)]
 

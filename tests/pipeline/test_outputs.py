@@ -48,15 +48,19 @@ def test_an_empty_folder_is_used(tmp_path):
     assert [path.name for path in (tmp_path / "scores").iterdir()] == ["part-00000.parquet"]
 
 
-def test_a_file_of_the_same_name_is_replaced_at_the_end(tmp_path):
+def test_a_file_that_exists_is_never_replaced(tmp_path):
     (tmp_path / "scores.csv").write_text("old")
 
-    with pytest.raises(ZeroDivisionError):
-        write_output(tmp_path / "scores.csv", then_fail(batches(2)))
+    with pytest.raises(ConfigError, match=r"scores\.csv' exists already; remove it, or choose another name"):
+        write_output(tmp_path / "scores.csv", batches(2))
+
     assert (tmp_path / "scores.csv").read_text() == "old"
 
-    write_output(tmp_path / "scores.csv", batches(2))
-    assert pyarrow.csv.read_csv(tmp_path / "scores.csv").num_rows == 2
+
+def test_small_batches_become_row_groups_of_a_good_size(tmp_path):
+    write_output(tmp_path / "scores.parquet", batches(*[100] * 50))
+
+    assert pq.read_metadata(tmp_path / "scores.parquet").num_row_groups == 1
 
 
 @pytest.mark.parametrize("name", ["scores", "scores.parquet", "scores.csv"])

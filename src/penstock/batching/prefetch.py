@@ -137,7 +137,8 @@ class Prefetch(Generic[T]):
         items = iter(self._source)
         try:
             for item in items:
-                leased_bytes = min(self._num_bytes(item), self._share.limit_bytes)
+                # At least one byte, so that items of no size do not queue without end.
+                leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
                 if self._stopping.is_set() or not self._share.acquire(leased_bytes, self._stopping.is_set):
                     return
                 self._queue.put(_Made(item, self._source.state_dict(), leased_bytes))

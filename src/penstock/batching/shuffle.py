@@ -13,25 +13,26 @@ from penstock.batching.window import Window
 from penstock.config.errors import CheckpointError
 from penstock.readers.order import derive_generator
 from penstock.readers.stream import RecordStream
+from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 _PIECES = 8
 """A window is drawn in so many pieces: what exists twice is one of them."""
 
 
-def shuffle(source: RecordStream, num_rows: int, seed: int) -> "Shuffle":
-    """The rows of the source, permuted in windows of `num_rows` rows.
+def shuffle(source: RecordStream, num_rows: int, seed: int, share: Share | None = None) -> "Shuffle":
+    """The rows of the source, permuted in windows of `num_rows` rows, whose bytes are leased from the share.
 
     At most one window and one drawn piece of it exist at a time. The order of blocks, which mixes over longer
     distances, is the reader's (`block_shuffle_seed`).
     """
-    return Shuffle(source, num_rows, seed)
+    return Shuffle(source, num_rows, seed, share)
 
 
 class Shuffle:
     """The stream that `shuffle` gives; its place: a window's first row, and the rows drawn from it."""
 
-    def __init__(self, source: RecordStream, num_rows: int, seed: int) -> None:
+    def __init__(self, source: RecordStream, num_rows: int, seed: int, share: Share | None = None) -> None:
         if num_rows < 1:
             raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
         self._source = source
@@ -40,6 +41,8 @@ class Shuffle:
         self._seed = seed
         self._waiting = WaitingRows(source)
         self._window: Window | None = None
+        self._share = share
+        self._leased_bytes = 0
         self._epoch = self._index = self._num_drawn = 0
 
     @property
@@ -62,6 +65,7 @@ class Shuffle:
             return False
         self._window_start = start
         self._window = Window(pieces)
+        self._lease(self._window.num_bytes)
         generator = derive_generator("rows", self._seed, self._epoch, self._index)
         self._order = generator.permutation(self._window.num_rows)
         return True
@@ -73,8 +77,17 @@ class Shuffle:
             self._leave_window(self._epoch, self._index + 1, num_drawn=0)
         return rows
 
+    def _lease(self, num_bytes: int) -> None:
+        """Hold this many bytes of the share instead of those before."""
+        if self._share is not None:
+            self._share.release(self._leased_bytes)
+            self._leased_bytes = 0
+            self._share.acquire(num_bytes)
+            self._leased_bytes = num_bytes
+
     def _leave_window(self, epoch: int, index: int, num_drawn: int) -> None:
         self._window = None
+        self._lease(0)
         self._epoch = epoch
         self._index = index
         self._num_drawn = num_drawn

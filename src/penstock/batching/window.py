@@ -19,6 +19,7 @@ class Window:
         self._chunks = [_join_columns(group) for group in _group(pieces, chunk_bytes)]
         self._starts = np.cumsum([0] + [chunk.num_rows for chunk in self._chunks])
         self.num_rows = int(self._starts[-1])
+        self.num_bytes = sum(chunk.nbytes for chunk in self._chunks)
 
     def take(self, indices: NDArray[np.int64]) -> pa.RecordBatch:
         """The rows at these indices, in this order."""

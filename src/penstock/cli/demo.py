@@ -12,7 +12,7 @@ from penstock.cli.options import Plain
 def demo(
     run_file: Annotated[Path, typer.Option("--run_file")] = Path("examples/quickstart.yaml"),
     data: Annotated[Path, typer.Option("--data", help="Where the sample data go, or are.")] = Path(
-        "data/clicks"
+        "data/demo"
     ),
     rows: Annotated[int, typer.Option("--rows", min=1000)] = 1_000_000,
     plain: Plain = False,

@@ -11,6 +11,9 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 """What unknown commands and options, missing and wrong values have in common; typer has no public name for it."""
 
 
+DEBUG = "--debug"
+
+
 class Program(TyperGroup):
     """The commands; without any, their list."""
 
@@ -25,6 +28,9 @@ class Program(TyperGroup):
     ) -> Any:
         """Run, and leave with an exit code."""
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        if DEBUG in words:
+            # One may add it behind a command that failed, where it comes to mind.
+            words = [DEBUG, *(word for word in words if word != DEBUG)]
         try:
             code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
         except UsageError as error:

@@ -1,5 +1,6 @@
 """The process group of a run: opened once, closed for certain."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -39,11 +40,14 @@ def process_group(world: World, timeout_seconds: float = TIMEOUT_SECONDS) -> Ite
         _require_same_size(world)
         yield _collectives(world)
         return
+    # torch puts the rank in front of every traceback, for good; the hook from before comes back.
+    excepthook = sys.excepthook
     _open(world, timedelta(seconds=timeout_seconds))
     try:
         yield _collectives(world)
     finally:
         dist.destroy_process_group()
+        sys.excepthook = excepthook
 
 
 def _open(world: World, timeout: timedelta) -> None:

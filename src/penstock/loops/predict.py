@@ -24,14 +24,17 @@ def predict(
         yield as_record_batch(select(predictions, output_columns), batch)
 
 
+def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> None:
+    """Refuse names that the model does not give, before anything is scored."""
+    known = list(known)
+    for name in names or ():
+        if name not in known:
+            raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
+
+
 def select(predictions: Predictions, names: Sequence[str] | None) -> Predictions:
     """The predictions that were asked for, in that order; all of them when nothing was."""
-    if names is None:
-        return predictions
-    for name in names:
-        if name not in predictions:
-            raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, predictions)}")
-    return {name: predictions[name] for name in names}
+    return predictions if names is None else {name: predictions[name] for name in names}
 
 
 def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:

@@ -37,15 +37,20 @@ class TrainStep:
     """Takes steps with a model whose tables update themselves in the backward pass."""
 
     def __init__(
-        self, model: nn.Module, dense_optimizer: torch.optim.Optimizer, rates: LearningRates
+        self,
+        model: nn.Module,
+        dense_optimizer: torch.optim.Optimizer,
+        rates: LearningRates,
+        device: torch.device,
     ) -> None:
         self._model, self._dense_optimizer, self._rates = model, dense_optimizer, rates
+        self._device = device
 
     def __call__(self, batch: Batch, progress: TrainingProgress) -> float:
         """One step; gives the loss."""
         self._rates.apply(progress)
         self._dense_optimizer.zero_grad()
-        loss, _ = self._model(batch)
+        loss, _ = self._model(batch.to(self._device))
         loss.backward()
         self._dense_optimizer.step()
         return float(loss.detach())

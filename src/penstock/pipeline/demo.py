@@ -13,6 +13,9 @@ from penstock.prep.sample_data import read_summary, write_sample_data
 
 logger = logging.getLogger(__name__)
 
+MODEL_DIR = Path("runs/demo")
+"""The demonstration's own: it is replaced each time, so it is nobody else's."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
@@ -31,9 +34,15 @@ def run_demo(run_file: Path, data: Path, num_rows: int, plain: bool) -> DemoResu
     else:
         logger.info("1/2  sample data: %s rows into %s", f"{num_rows:,}", data)
         write_sample_data("clicks", num_rows, data)
-    inputs = {"train_input_path": f"{data}/train/*.parquet", "eval_input_path": f"{data}/test/*.parquet"}
-    run = load_run(run_file, inputs)
-    forget_earlier_run(ModelDir.of(run.model_dir))
+    run = load_run(
+        run_file,
+        {
+            "train_input_path": f"{data}/train/*.parquet",
+            "eval_input_path": f"{data}/test/*.parquet",
+            "model_dir": str(MODEL_DIR),
+        },
+    )
+    forget_earlier_run(ModelDir(MODEL_DIR))
     logger.info("2/2  training %s", run_file)
     trained = train(run, plain=plain)
     attainable = read_summary(data).splits["test"].labels["click"].attainable_auc

@@ -3,9 +3,9 @@
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from penstock.batching.prefetch import Prefetch
@@ -21,9 +21,10 @@ from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import model_section, require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
-from penstock.pipeline.session import computing
+from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.sharded import ShardedModel
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.journal import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import Progress, open_display
 from penstock.tensors.batch import Batch
@@ -56,20 +57,23 @@ class Evaluator:
             if next(iter(batches), None) is None:
                 raise no_batch("eval_input_path")
 
-    def evaluate(self) -> Evaluation:
-        """One pass over the data, with fresh metrics."""
+    def evaluate(self, stop_requested: Callable[[], bool] = lambda: False) -> Evaluation | None:
+        """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
         options = self._run.eval_config
-        batches = self._batches()
-        display = open_display("eval", "rows", self._plain or self._during_training)
-        bar = Progress(display, show_end=not self._during_training)
-        with self._monitor.stage("evaluate"), batches, bar:
+        display = open_display("eval", "batch", self._plain or self._during_training)
+        bar = Progress(display, every=options.log_step_count_steps, show_end=not self._during_training)
+        with self._monitor.stage("evaluate"), self._batches() as batches, bar:
             evaluation = evaluate_loop(
                 self._sharded.module,
                 self._sharded.model,
-                islice(batches, options.num_steps),
+                takewhile(
+                    lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
+                ),
                 self._build_metrics(),
-                on_batch=lambda batch: bar.advance(batch.num_rows),
+                on_batch=lambda _: bar.advance(),
             )
+        if stop_requested():
+            return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
         return evaluation
@@ -122,11 +126,13 @@ def evaluate_checkpoint(
     started_at = time.perf_counter()
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
-        share_data_path(scoring.budget)
+        share_data_path(scoring.budget, prefetch_bytes=run.data_config.prefetch)
         evaluator = Evaluator(
             run, scoring.sharded, scoring.budget, monitor, during_training=False, plain=plain
         )
-        evaluation = evaluator.evaluate()
+        evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))
+    if evaluation is None:
+        raise limit_exceeded(monitor.report, "the evaluation was given up")
     result = EvaluationResult(
         scoring.checkpoint.path,
         scoring.checkpoint.step,
@@ -141,8 +147,13 @@ def evaluate_checkpoint(
 
 def write_result(path: Path, result: EvaluationResult) -> None:
     """One JSON object, whole or absent."""
-    facts = {"step": result.step, "checkpoint": str(result.checkpoint), "rows": result.evaluation.rows}
-    facts |= {"metrics": result.evaluation.metrics, "losses": result.evaluation.losses}
+    facts = {
+        "step": result.step,
+        "checkpoint": str(result.checkpoint),
+        "rows": result.evaluation.rows,
+        "metrics": result.evaluation.metrics,
+        "losses": result.evaluation.losses,
+    }
     staging = path.with_name(f".{path.name}.tmp")
-    staging.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    staging.write_text(json.dumps(finite(facts), indent=2, allow_nan=False) + "\n", encoding="utf-8")
     os.replace(staging, path)

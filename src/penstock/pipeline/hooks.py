@@ -15,12 +15,12 @@ from penstock.pipeline.numbers import numbers
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
+from penstock.pipeline.session import exceeds_limit
 from penstock.pipeline.step_log import StepLog
 from penstock.pipeline.training_parts import Training
 from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import Progress, open_display
-from penstock.runtime.sections import OnExceed
 
 
 class TrainingHooks:
@@ -67,7 +67,7 @@ class TrainingHooks:
         progress, every = self._training.progress, self._training.timetable.evaluate_every
         at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
         due = every.due_after_step(progress) or at_epoch_end
-        if due and not self._started_afresh and self._evaluated_step != progress.step:
+        if due and not self._started_afresh:
             self.on_evaluate_due(progress)
 
     def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
@@ -77,17 +77,21 @@ class TrainingHooks:
         self._log.record(progress, stopwatch)
 
     def on_save_due(self, progress: TrainingProgress) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint, unless this step has one: the end of an epoch may be the turn of steps too."""
+        if self._saver.saved_step == progress.step:
+            return
         with self._monitor.stage("save"):
             self._saver.save(progress)
 
     def on_evaluate_due(self, progress: TrainingProgress) -> None:
         """Evaluate the model as it is now, and keep the result."""
-        if self._evaluator is None:
+        if self._evaluator is None or self._evaluated_step == progress.step:
             return
         started_at = time.perf_counter()
-        self.evaluation = self._evaluator.evaluate()
-        self._evaluated_step = progress.step
+        evaluation = self._evaluator.evaluate(self.stop_requested)
+        if evaluation is None:
+            return
+        self.evaluation, self._evaluated_step = evaluation, progress.step
         found = numbers({**self.evaluation.losses, **self.evaluation.metrics})
         self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {found}")
         self._saver.folder.evaluations.write(
@@ -104,15 +108,13 @@ class TrainingHooks:
 
     def stop_requested(self) -> bool:
         """After a signal, or past the memory limit where that is to stop the run."""
-        over = self._run.memory.on_exceed is OnExceed.stop and self._monitor.report.exceeded
-        return bool(self._stop) or over
+        return bool(self._stop) or exceeds_limit(self._run, self._monitor)
 
     def finish(self) -> None:
         """Save the last step and evaluate it, where that is not done; an interrupted run is saved only."""
         progress = self._training.progress
-        if self._saver.saved_step != progress.step:
-            self.on_save_due(progress)
-        if self._evaluated_step != progress.step and not self.stop_requested():
+        self.on_save_due(progress)
+        if not self.stop_requested():
             self.on_evaluate_due(progress)
         if self._header_written:
             self._tell_end(progress)

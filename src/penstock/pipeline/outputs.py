@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -11,15 +12,18 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
+from penstock.config.sizes import MIB
 
 FILE_SUFFIXES = (".parquet", ".csv")
 ROWS_PER_PART = 1_000_000
+ROWS_PER_GROUP = 131_072
+GROUP_BYTES = 16 * MIB
 
 
 class Writer(Protocol):
     """What takes record batches and ends with `close`."""
 
-    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+    def write_table(self, table: pa.Table) -> None: ...
 
     def close(self) -> None: ...
 
@@ -55,6 +59,10 @@ def require_free(path: Path) -> None:
         )
     if path.is_dir() and any(path.iterdir()):
         raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
+    if path.is_file() and is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' exists already; remove it, or choose another name"
+        )
     if path.exists() and not path.is_dir() and not is_one_file:
         raise ConfigError(
             f"--predict_output_path: '{path}' is a file; name a folder, or one file ending in .parquet or .csv"
@@ -68,16 +76,31 @@ def write_file(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> in
     writer: Writer | None = None
     num_rows = 0
     try:
-        for batch in batches:
-            writer = writer or open_writer(path, suffix, batch.schema)
-            writer.write_batch(batch)
-            num_rows += batch.num_rows
+        for table in row_groups(batches):
+            writer = writer or open_writer(path, suffix, table.schema)
+            writer.write_table(table)
+            num_rows += table.num_rows
     finally:
         if writer is not None:
             writer.close()
     if writer is None:
         raise ConfigError("--predict_input_path: there are no rows to score")
     return num_rows
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches joined to row groups of a good size: small ones cost every reader, large ones cost us memory."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if (
+            sum(part.num_rows for part in waiting) >= ROWS_PER_GROUP
+            or sum(part.nbytes for part in waiting) >= GROUP_BYTES
+        ):
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def open_writer(path: Path, suffix: str, schema: pa.Schema) -> Writer:
@@ -97,7 +120,7 @@ def write_parts(folder: Path, batches: Iterable[pa.RecordBatch], rows_per_part: 
     folder.mkdir()
     num_rows = 0
     source = iter(batches)
-    for index in range(100_000):
+    for index in count():
         first = next(source, None)
         if first is None:
             break

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.loops.predict import predict as predict_loop
+from penstock.loops.predict import require_predictions
 from penstock.pipeline.data import DataSource, find_files, scoring_batches
 from penstock.pipeline.memory_plan import share_data_path
 from penstock.pipeline.outputs import require_free, write_output
@@ -17,8 +18,8 @@ from penstock.pipeline.parts import build_batch, build_parser
 from penstock.pipeline.requirements import require_for_prediction
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import Scoring, open_scoring
-from penstock.pipeline.session import computing
-from penstock.runtime.memory import MemoryReport
+from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import Progress, open_display
 
 
@@ -87,12 +88,14 @@ def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True
 def predict_table(
     run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
 ) -> pa.Table:
-    """Score a table that is in memory already, as one batch."""
+    """Score a table that is in memory already, in batches of the run's size."""
     require_for_prediction(run)
-    batch = build_batch(run, table, reserved_columns)
-    with scoring_session(run, checkpoint, table.num_rows) as scoring:
-        scores = predict_loop(scoring.sharded.module, scoring.sharded.model, [batch])
-        return pa.Table.from_batches(list(scores))
+    batch_size = run.data_config.resolved_eval_batch_size()
+    with scoring_session(run, checkpoint, batch_size) as scoring:
+        pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
+        batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
+        model = scoring.sharded
+        return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
 
 
 @contextmanager
@@ -107,7 +110,8 @@ def opened(
     parser = build_parser(run, [file.path for file in files], with_labels=False)
     source = DataSource(files, tuple(dict.fromkeys([*parser.columns, *request.reserved_columns])))
     with scoring_session(run, request.checkpoint, batch_size) as scoring:
-        share_data_path(scoring.budget)
+        require_predictions(request.output_columns, scoring.sharded.model.prediction_names)
+        share_data_path(scoring.budget, prefetch_bytes=data.prefetch)
         shares = scoring.budget.shares["reader"], scoring.budget.shares["prefetch"]
         stream = scoring_batches(
             data, source, parser, shares, batch_size=batch_size, reserved_columns=request.reserved_columns
@@ -115,8 +119,8 @@ def opened(
         bar = Progress(open_display("predict", "rows", plain), total=request.limit)
         model = scoring.sharded
         with scoring.monitor.stage("predict"), stream, bar:
-            scores = predict_loop(model.module, model.model, stream, request.output_columns)
-            yield scoring, counted(limited(scores, request.limit), bar)
+            scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
+            yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
 
 
 @contextmanager
@@ -139,8 +143,12 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
             return
 
 
-def counted(batches: Iterable[pa.RecordBatch], bar: Progress) -> Iterator[pa.RecordBatch]:
-    """The same batches, shown on the bar as they go by."""
+def watched(
+    batches: Iterable[pa.RecordBatch], bar: Progress, run: RunConfig, monitor: MemoryMonitor
+) -> Iterator[pa.RecordBatch]:
+    """The same batches, shown on the bar as they go by; past the memory limit they end in an error."""
     for batch in batches:
         yield batch
         bar.advance(batch.num_rows)
+        if exceeds_limit(run, monitor):
+            raise limit_exceeded(monitor.report, "nothing was written")

@@ -5,13 +5,17 @@ from contextlib import contextmanager
 
 import torch
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import BudgetExceeded, ConfigError
+from penstock.config.sizes import format_size
 from penstock.distributed.groups import process_group
 from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.cores import compute_threads
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import World
+
+SAMPLE_SECONDS = 0.2
 
 
 @contextmanager
@@ -21,5 +25,19 @@ def computing(run: RunConfig) -> Iterator[MemoryMonitor]:
     if world.num_ranks > 1:
         raise ConfigError("more than one rank is not available yet; start one process, without torchrun")
     torch.set_num_threads(compute_threads())
-    with MemoryMonitor(limit_of(run.memory)) as monitor, process_group(world):
+    interval_seconds = SAMPLE_SECONDS if run.memory.monitor else None
+    with MemoryMonitor(limit_of(run.memory), interval_seconds) as monitor, process_group(world):
         yield monitor
+
+
+def exceeds_limit(run: RunConfig, monitor: MemoryMonitor) -> bool:
+    """Whether more than the limit was measured, and the run file wants that to stop a command."""
+    return run.memory.on_exceed is OnExceed.stop and monitor.report.exceeded
+
+
+def limit_exceeded(report: MemoryReport, what_now: str) -> BudgetExceeded:
+    """The error of a command that took too much; `what_now` says what became of its work."""
+    return BudgetExceeded(
+        f"the process tree took {format_size(report.peak_bytes)} of {format_size(report.limit_bytes)} "
+        f"(in stage {report.peak_stage}); {what_now}. Raise memory.limit, or lower data_config.batch_size"
+    )

@@ -1,10 +1,12 @@
 """A run's model, sharded and ready to train or to score."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 
+from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import shard
 from penstock.features.feature import Feature
 from penstock.loops.sections import TrainConfig
@@ -14,6 +16,7 @@ from penstock.optim.sparse import sparse_optimizer, table_parameters
 from penstock.pipeline.requirements import model_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.world import World
+from penstock.tensors.batch import Batch
 
 STATE_PER_WEIGHT = {"adagrad_optimizer": 1.0, "sgd_optimizer": 0.0}
 """Bytes of optimizer state beside each byte of a table; row-wise ones keep one number per row instead."""
@@ -21,8 +24,13 @@ STATE_PER_WEIGHT = {"adagrad_optimizer": 1.0, "sgd_optimizer": 0.0}
 DENSE_COPIES = 4
 """A dense parameter, its gradient, and two moments."""
 
-STEP_COPIES = 12
-"""Activations, gradients and their temporaries, as multiples of a batch's embedded width (measured, rounded up)."""
+EMBEDDED_COPIES = 12
+"""Looked-up vectors, groups joined from them, gradients and temporaries, as multiples of the width of all groups."""
+
+LAYER_COPIES = 4
+"""Output, activation and their gradients, as multiples of a layer's width."""
+
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,12 @@ class ShardedModel:
 
     module: DistributedModelParallel
     model: Model
+    device: torch.device
+    """Where batches have to be."""
+
+    def moved(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Batches on the device of the model."""
+        return (batch.to(self.device) for batch in batches)
 
 
 def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
@@ -44,7 +58,7 @@ def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
 def shard_model(model: Model, train: TrainConfig | None, world: World) -> ShardedModel:
     """Allocate the tables where they belong; with `train`, their optimizer is fused into the backward pass."""
     optimizer = sparse_optimizer(train.sparse_optimizer) if train is not None else None
-    return ShardedModel(shard(TrainWrapper(model), optimizer, world), model)
+    return ShardedModel(shard(TrainWrapper(model), optimizer, world), model, compute_device(world))
 
 
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
@@ -65,10 +79,11 @@ def state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
 
 
 def step_bytes(model: Model, batch_size: int) -> int:
-    """Bytes that one step needs beside the parameters, by the width of what a batch is embedded to."""
+    """Bytes that one step needs beside the parameters: what a batch is embedded to, and what the layers make of it."""
     groups = model.embedding_group
-    width = sum(groups.width(name) for name in groups.plan.groups)
-    return batch_size * width * 4 * STEP_COPIES
+    embedded = sum(groups.width(name) for name in groups.plan.groups)
+    layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
+    return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
 
 
 def size_of(tensor: torch.Tensor) -> int:

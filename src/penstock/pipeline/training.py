@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.config.errors import BudgetExceeded
-from penstock.config.sizes import format_size
 from penstock.loops.train import train as train_loop
 from penstock.pipeline.best import best_step
 from penstock.pipeline.hooks import TrainingHooks
@@ -15,11 +13,10 @@ from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
-from penstock.pipeline.session import computing
+from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.training_parts import Training, build_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import World
 
 
@@ -80,12 +77,9 @@ def run_training(
         hooks.catch_up()
         train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
         hooks.finish()
-    report = monitor.report
-    if report.exceeded and run.memory.on_exceed is OnExceed.stop:
-        raise BudgetExceeded(
-            f"step {training.progress.step}: the process tree took {format_size(report.peak_bytes)} of "
-            f"{format_size(report.limit_bytes)} (in stage {report.peak_stage}); the run is saved. "
-            "Raise memory.limit, or lower data_config.batch_size or shuffle_buffer, and continue with --continue_train"
+    if exceeds_limit(run, monitor):
+        raise limit_exceeded(
+            monitor.report, f"step {training.progress.step} is saved, continue with --continue_train"
         )
     progress = training.progress
     return TrainResult(
@@ -97,7 +91,7 @@ def run_training(
         seconds=time.perf_counter() - started_at,
         metrics=hooks.evaluation.metrics if hooks.evaluation else {},
         losses=hooks.evaluation.losses if hooks.evaluation else {},
-        memory=report,
+        memory=monitor.report,
         planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,

@@ -77,7 +77,7 @@ def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iter
         yield Training(
             sharded=sharded,
             dense_optimizer=dense,
-            step=TrainStep(sharded.module, dense, rates),
+            step=TrainStep(sharded.module, dense, rates, sharded.device),
             rates=rates,
             batches=batches,
             source=source,

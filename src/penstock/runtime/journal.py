@@ -16,7 +16,7 @@ class Journal:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record. Numbers that are not finite become null, since JSON has none."""
-        line = json.dumps({key: _plain(value) for key, value in record.items()}, allow_nan=False)
+        line = json.dumps({key: finite(value) for key, value in record.items()}, allow_nan=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -40,9 +40,10 @@ class Journal:
         os.replace(staging, self.path)
 
 
-def _plain(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The same value with null for numbers that are not finite, since JSON has none."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: finite(inner) for key, inner in value.items()}
     return value

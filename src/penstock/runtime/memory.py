@@ -71,9 +71,9 @@ class MemoryReport:
 
 
 class MemoryMonitor:
-    """Samples the process tree every `interval_seconds` while it is open; also at every change of stage."""
+    """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock)."""
 
-    def __init__(self, limit_bytes: int, interval_seconds: float = 0.2) -> None:
+    def __init__(self, limit_bytes: int, interval_seconds: float | None = 0.2) -> None:
         self.report = MemoryReport(limit_bytes)
         self.last_bytes = 0
         self._interval_seconds = interval_seconds
@@ -85,14 +85,16 @@ class MemoryMonitor:
 
     def __enter__(self) -> Self:
         self.report.start_bytes = self.sample()
-        self._thread.start()
+        if self._interval_seconds is not None:
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closed.set()
-        self._thread.join()
+        if self._interval_seconds is not None:
+            self._thread.join()
 
     def sample(self) -> int:
         """Measure now, and count it for the stage that is running."""

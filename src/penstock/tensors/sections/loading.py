@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import NonNegativeInt
+from pydantic import AfterValidator, NonNegativeInt
 
-from penstock.config.markers import Later
+from penstock.config.markers import Ignored, Later
 from penstock.config.section import Section
 from penstock.config.sizes import ByteSize
 
@@ -18,19 +18,25 @@ class InputTile(StrEnum):
     embeddings = "embeddings"
 
 
+def _not_zero(num_bytes: int | None) -> int | None:
+    if num_bytes == 0:
+        raise ValueError("is 0; batches that wait take room. Leave it out to have it chosen")
+    return num_bytes
+
+
 class LoadingSection(Section):
     """The part of data_config about getting batches to the model."""
 
     num_workers: Annotated[NonNegativeInt | None, Later("parsing in worker processes", harmless=True)] = None
     """Processes that parse; absent: measured. At most the number of cores."""
 
-    pin_memory: bool = True
+    pin_memory: Annotated[bool, Ignored("batches stay in ordinary memory without an accelerator")] = True
     """Copy batches to page-locked memory where there is an accelerator; never for prediction."""
 
     in_order: Annotated[bool, Later("giving out batches out of order", harmless=True)] = True
     """Give out batches in the order of the data, whichever worker is done first."""
 
-    prefetch: ByteSize | None = None
+    prefetch: Annotated[ByteSize | None, AfterValidator(_not_zero)] = None
     """How many bytes of batches may wait; absent: from the memory limit."""
 
     input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
