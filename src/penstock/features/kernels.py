@@ -6,22 +6,19 @@ raises in here: a token that cannot be used is described in `bad` (text index, b
 kernel returns -1.
 
 Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text
-column is really parsed. Everything compiled is in this one file, since numba's cache follows changes of one
-file only.
+column of ids is really parsed. Everything compiled, with all constants it uses, is in this one file: numba
+finds out by the file of a function alone whether what it has in its cache is out of date.
 """
 
-from math import ldexp
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from penstock.features.decimal_powers import powers_of_five, powers_of_ten
-
 _compiled = njit(cache=True, nogil=True)
 
 PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2  # how a token becomes an id
-NOT_AN_INTEGER, NOT_A_NUMBER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2, 3  # why a token cannot be used
+NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2  # why a token cannot be used
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -137,80 +134,21 @@ def _integer(data: Any, begin: Any, end: Any) -> Any:
     return np.int64(~value + np.uint64(1) if negative else value), known
 
 
-_POWERS_OF_FIVE = powers_of_five()
-_POWERS_OF_TEN = powers_of_ten()
-_LOW_32 = np.uint64(0xFFFFFFFF)
-_NEAR_CARRY = np.uint64(0x1FF)
-
-
 @_compiled
-def _multiply(left: Any, right: Any) -> Any:
-    """The 128-bit product of two words, as its high and low word."""
-    half = np.uint64(32)
-    low = (left & _LOW_32) * (right & _LOW_32)
-    cross_1 = (left >> half) * (right & _LOW_32)
-    cross_2 = (left & _LOW_32) * (right >> half)
-    middle = (low >> half) + (cross_1 & _LOW_32) + (cross_2 & _LOW_32)
-    high = (left >> half) * (right >> half) + (cross_1 >> half) + (cross_2 >> half) + (middle >> half)
-    return high, (middle << half) | (low & _LOW_32)
-
-
-@_compiled
-def _nearest_double(digits: Any, power: Any) -> Any:
-    """The double nearest to digits * 10**power.
-
-    Small numbers are one exact operation on doubles. The rest is the method of Lemire, "Number parsing at a
-    gigabyte per second": the leading bits of digits * 5**power tell the nearest double.
-    """
-    if digits <= np.uint64(1 << 53) and -22 <= power <= 22:
-        return digits / _POWERS_OF_TEN[-power] if power < 0 else digits * _POWERS_OF_TEN[power]
-    if digits == np.uint64(0) or power < -342 or power > 308:
-        return np.inf if digits != np.uint64(0) and power > 308 else 0.0
-    shift = 0
-    while digits >> np.uint64(63) == np.uint64(0):
-        digits <<= np.uint64(1)
-        shift += 1
-    high, low = _multiply(digits, _POWERS_OF_FIVE[power + 342, 0])
-    if high & _NEAR_CARRY == _NEAR_CARRY:
-        carry, _ = _multiply(digits, _POWERS_OF_FIVE[power + 342, 1])
-        low += carry
-        if carry > low:
-            high += np.uint64(1)
-    return _rounded(high, low, power, shift)
-
-
-@_compiled
-def _rounded(high: Any, low: Any, power: Any, shift: Any) -> Any:
-    """The double of these leading bits, to nearest, ties to even."""
-    upper = np.int64(high >> np.uint64(63))
-    fraction = high >> np.uint64(upper + 9)
-    exponent = ((217706 * power) >> 16) + 63 + upper - shift + 1023
-    if exponent <= 0:
-        if exponent <= -63:
-            return 0.0
-        fraction >>= np.uint64(1 - exponent)
-        return ldexp(np.float64((fraction + (fraction & np.uint64(1))) >> np.uint64(1)), -1074)
-    tie = low <= np.uint64(1) and -4 <= power <= 23 and fraction & np.uint64(3) == np.uint64(1)
-    if tie and fraction << np.uint64(upper + 9) == high:
-        fraction -= np.uint64(1)
-    fraction = (fraction + (fraction & np.uint64(1))) >> np.uint64(1)
-    return ldexp(np.float64(fraction), exponent - 1075)
-
-
-@_compiled
-def _number(data: Any, begin: Any, end: Any) -> Any:
-    """The number that the extent spells, and whether it spells one."""
+def _weight(data: Any, begin: Any, end: Any) -> Any:
+    """The number that the extent spells, exact enough for a float32, and whether it spells a finite one."""
     negative, begin = _sign(data, begin, end)
-    digits, power, position, any_digit = _decimal_digits(data, begin, end)
-    value, known = 0.0, any_digit
-    if not any_digit:
-        value, known = _named_number(data, begin, end)
+    digits, power, position, known = _decimal_digits(data, begin, end)
+    if known and position < end:
+        exponent, known = _exponent(data, position, end)
+        power += exponent
+    if digits == np.uint64(0) or power < -308:
+        value = 0.0
+    elif power > 308:
+        value = np.inf
     else:
-        if position < end:
-            exponent, known = _exponent(data, position, end)
-            power += exponent
-        value = _nearest_double(digits, power)
-    return (-value if negative else value), known
+        value = digits / 10.0**-power if power < 0 else digits * 10.0**power
+    return (-value if negative else value), known and np.isfinite(np.float32(value))
 
 
 @_compiled
@@ -234,18 +172,6 @@ def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
             break
         position += 1
     return digits, power, position, any_digit
-
-
-@_compiled
-def _named_number(data: Any, begin: Any, end: Any) -> Any:
-    """nan, inf or infinity, in any case, and whether it is one of them."""
-    for word, value in (("nan", np.nan), ("inf", np.inf), ("infinity", np.inf)):
-        matched = 0
-        while matched < min(len(word), end - begin) and data[begin + matched] | 32 == ord(word[matched]):
-            matched += 1
-        if matched == len(word) and matched == end - begin:
-            return value, True
-    return 0.0, False
 
 
 @_compiled
@@ -318,8 +244,8 @@ def _split_weight(data: Any, begin: Any, end: Any) -> Any:
     if colon < begin:
         return end, 1.0, True
     weight_begin, weight_end = _trim(data, colon + 1, end)
-    weight, known = _number(data, weight_begin, weight_end)
-    return colon, weight, known and np.isfinite(weight)
+    weight, known = _weight(data, weight_begin, weight_end)
+    return colon, weight, known
 
 
 @_compiled
@@ -363,24 +289,4 @@ def encode_ids(  # noqa: C901
                 return _fail(bad, row, begin, end, NO_KEY)
             begin = end + max(len(separator), 1)
         lengths[row] = count - before
-    return count
-
-
-@_compiled
-def parse_numbers(data: Any, offsets: Any, separator: Any, values: Any, lengths: Any, bad: Any) -> Any:
-    """Splits texts into numbers, and gives their number. An empty token among others is bad."""
-    count = 0
-    for text in range(len(offsets) - 1):
-        begin, text_end = _trim(data, offsets[text], offsets[text + 1])
-        before, more = count, begin < text_end
-        while more:
-            token_end = _find(data, begin, text_end, separator)
-            number_begin, number_end = _trim(data, begin, token_end)
-            values[count], known = _number(data, number_begin, number_end)
-            if not known:
-                return _fail(bad, text, begin, token_end, NOT_A_NUMBER)
-            count += 1
-            more = token_end < text_end
-            begin = token_end + len(separator)
-        lengths[text] = count - before
     return count

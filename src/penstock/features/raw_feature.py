@@ -24,8 +24,9 @@ from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds, checked, table_of
 from penstock.features.input_mode import FeatureInput, feature_input
 from penstock.features.normalizer import Normalizer, parse_normalizer
+from penstock.features.number_text import parse_numbers
 from penstock.features.sections import ParsingSection, RawFeature
-from penstock.features.text import BadToken, Text, parse_numbers
+from penstock.features.text import BadToken, Text
 
 
 @dataclass(frozen=True, slots=True)

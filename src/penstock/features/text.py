@@ -1,7 +1,7 @@
-"""Text columns -> ids and numbers, through the compiled kernels.
+"""Text columns -> ids, through the compiled kernels.
 
-The kernels module is imported by the first call that needs it, so that columns of integers, numbers and
-lists of them never pay for numba.
+The kernels module is imported by the first call that needs it, so that columns of integers and
+numbers never pay for numba.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.features.columns import Float32Array, Float64Array, Int32Array, Int64Array
+from penstock.features.columns import Float32Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,7 +20,6 @@ Bytes = NDArray[np.uint8]
 
 _PROBLEMS = (
     "is not a 64-bit integer",
-    "is not a number",
     "has a weight that is not a finite number",
     "has no key",
 )
@@ -105,17 +104,6 @@ def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
     ids = np.empty(len(values), np.int64)
     _kernels().hash_integers(_read_only(values), num_buckets, ids)
     return ids
-
-
-def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:
-    """Tokens that are numbers: all values, and how many each text has."""
-    separator_bytes = np.frombuffer(separator, np.uint8)
-    values = np.empty(_room(text, separator), np.float64)
-    lengths = np.empty(len(text), np.int32)
-    bad = np.zeros(4, np.int64)
-    count = _kernels().parse_numbers(text.data, text.offsets, separator_bytes, values, lengths, bad)
-    _raise_if_bad(count, bad, text)
-    return values[:count], lengths
 
 
 def _ids(
