@@ -17,6 +17,7 @@ class Given:
 
     def __init__(self, column, table=None, width=0):
         self.name, self.inputs, self.table, self.width, self.column = "g", ("g",), table, width, column
+        self.reads_text = False
 
     def parse(self, batch):
         return self.column
@@ -111,6 +112,49 @@ def test_bad_sample_weights(weight):
         DataError, match=f"row 1: column 'w': value {weight} is no sample weight: finite and >= 0"
     ):
         Parser([], [], ["w"]).parse(batch_of(w=[1.0, weight]))
+
+
+def test_a_label_of_a_binary_task_is_told_with_its_file_row_and_value():
+    parser = Parser([], ["click", "rating"], file_paths=["a.csv", "b.csv"], binary_labels=["click"])
+    batch = batch_of(click=[1, 0, 23], rating=[5, 4, 3], **{ROW_COLUMN: [0, 1, (1 << 40) | 9]})
+
+    with pytest.raises(DataError) as caught:
+        parser.parse(batch)
+
+    assert (
+        str(caught.value)
+        == "b.csv: row 9: column 'click': value 23 is outside 0 to 1, the labels of a binary loss"
+    )
+
+
+@pytest.mark.parametrize("label", [-1, 2, -0.5, 1.5, float("inf")])
+def test_labels_of_a_binary_task_are_within_0_and_1(label):
+    inside, outside = batch_of(y=[0.0, 0.25, 1.0]), batch_of(y=[type(label)(0), label])
+
+    assert Parser([], ["y"], binary_labels=["y"]).parse(inside).labels["y"].tolist() == [0.0, 0.25, 1.0]
+    with pytest.raises(DataError, match=f"row 1: column 'y': value {label} is outside 0 to 1"):
+        Parser([], ["y"], binary_labels=["y"]).parse(outside)
+
+
+def test_text_columns_are_those_that_are_hashed_or_looked_up(one_feature):
+    features = [
+        one_feature("id_feature", "FG_NORMAL", expression="user:zip", hash_bucket_size=10),
+        one_feature("id_feature", "FG_NORMAL", expression="user:city", vocab_list=["a"]),
+        one_feature("id_feature", "FG_NORMAL", expression="user:kind", vocab_dict={"a": 2}),
+        one_feature("id_feature", "FG_NORMAL", expression="user:number", num_buckets=10),
+        one_feature("id_feature", "FG_NORMAL", expression="user:zip", vocab_list=["02134"]),
+        one_feature("id_feature", "FG_NONE", hash_bucket_size=10),
+        one_feature("raw_feature", "FG_NORMAL", expression="user:age"),
+        one_feature("raw_feature", "FG_NORMAL", expression="user:size", boundaries=[1.0], embedding_dim=4),
+    ]
+
+    assert Parser(features).text_columns == ("zip", "city", "kind")
+
+
+def test_a_label_is_a_number_even_if_a_feature_reads_its_column_as_text(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10)
+
+    assert Parser([feature], ["f"]).text_columns == ()
 
 
 def test_a_null_sample_weight():

@@ -1,11 +1,24 @@
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
+from penstock.features.columns import SparseColumn
+from penstock.features.parser import ParsedBatch
 from penstock.tensors.batch import Batch
+from penstock.tensors.packing import pack
+from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
+
+
+def parsed_ids(values, lengths):
+    """A parsed batch with one id feature."""
+    column = SparseColumn(np.array(values), np.array(lengths, np.int32))
+    return ParsedBatch({"a": column}, {}, {}, np.arange(len(lengths)), len(lengths))
 
 
 @pytest.fixture
@@ -85,6 +98,28 @@ def test_moving_reaches_every_tensor(batch):
     moved = batch.to(torch.device("meta"))
 
     assert all(tensor.is_meta for name, tensor in moved.to_dict().items() if name != "batch_size")
+
+
+def test_moving_keeps_what_is_no_tensor(batch):
+    position = Position(first=7, num_rows=2, file_paths=("a.parquet",))
+    moved = replace(batch, position=position, dummy=True).to(torch.device("meta"))
+
+    assert (moved.position, moved.dummy, moved.tile_size) == (position, True, 2)
+    assert moved.reserves is batch.reserves
+
+
+def test_moving_leaves_the_original_where_it_was(batch):
+    batch.to(torch.device("meta"))
+
+    assert not any(tensor.is_meta for tensor in batch.to_dict().values())
+
+
+def test_a_moved_batch_knows_its_sizes_without_looking_at_the_device():
+    moved = pack(parsed_ids([1, 2, 3], [2, 1])).to(torch.device("meta"))
+
+    ids = moved.sparse_features["base"]
+    assert (ids.keys(), ids.stride(), ids.length_per_key()) == (["a"], 2, [3])
+    assert moved.num_rows == 2
 
 
 def test_torchrec_may_pipeline_it(batch):

@@ -16,9 +16,9 @@ def dense(*rows):
     return DenseColumn(np.array(rows, np.float32))
 
 
-def parsed(num_rows=3, labels=None, weights=None, row_ids=None, **features):
+def parsed(num_rows=3, labels=None, weights=None, row_ids=None, file_paths=(), **features):
     ids = np.full(num_rows, UNKNOWN_ROW) if row_ids is None else np.array(row_ids, np.int64)
-    return ParsedBatch(features, labels or {}, weights or {}, ids, num_rows)
+    return ParsedBatch(features, labels or {}, weights or {}, ids, num_rows, file_paths)
 
 
 def test_sparse_columns_become_one_keyed_jagged_tensor():
@@ -74,6 +74,17 @@ def test_the_position_is_an_interval_or_all_row_ids():
     assert str(shuffled) == "3 scattered rows, the first of them row 7 of file 0"
     assert shuffled.row_ids().tolist() == [7, 5, 6]
     assert pack(parsed(x=dense([1], [2], [3]))).position is None
+
+
+def test_a_position_names_the_file_where_its_path_is_known():
+    second_file = [(1 << 40) | row for row in (5, 6, 7)]
+    files = ("clicks-0.parquet", "clicks-1.parquet")
+
+    in_order = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file, file_paths=files)).position
+    shuffled = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file[::-1], file_paths=files)).position
+
+    assert str(in_order) == "rows 5 to 7 of clicks-1.parquet"
+    assert str(shuffled) == "3 scattered rows, the first of them row 7 of clicks-1.parquet"
 
 
 def test_reserved_columns_are_carried_along():

@@ -39,10 +39,11 @@ Column = SparseColumn | DenseColumn
 
 @lru_cache(maxsize=8)
 def one_per_row(num_rows: int) -> Int32Array:
-    """The lengths of a column with one value in every row; shared by all such columns, so read-only."""
-    lengths = np.ones(num_rows, np.int32)
-    lengths.flags.writeable = False
-    return lengths
+    """The lengths of a column with one value in every row: one 1, seen as often as there are rows.
+
+    It is read-only, takes no memory for its rows, and is the same object for all such columns.
+    """
+    return np.broadcast_to(np.ones(1, np.int32), num_rows)
 
 
 def row_of_value(lengths: Int32Array, index: int) -> int:

@@ -41,5 +41,9 @@ class Feature(Protocol):
     def width(self) -> int:
         """Numbers per row of a dense feature; 0 for a sparse one."""
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether values count as they are written, so that 02134 and 2134 are two."""
+
     def parse(self, batch: pa.RecordBatch | pa.Table) -> Column:
         """The feature's values in every row of the batch. A value that cannot be used raises BadValue."""

@@ -41,6 +41,10 @@ class IdEncoding(Protocol):
     def num_rows(self) -> int:
         """Rows of the table."""
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether a value counts as it is written, not as the number that it spells."""
+
     def encode_integers(self, values: Int64Array) -> Int64Array:
         """The rows of integer values."""
 
@@ -56,6 +60,7 @@ class GivenRows:
     """Values are rows already. The parser checks that they lie in the table, as it does for every feature."""
 
     num_rows: int
+    reads_text: bool = False
 
     def encode_integers(self, values: Int64Array) -> Int64Array:
         """The values themselves."""
@@ -78,6 +83,7 @@ class HashedRows:
     """A value's row is its hash modulo the size of the table. Integers hash as their decimal text."""
 
     num_rows: int
+    reads_text: bool = True
 
     def encode_integers(self, values: Int64Array) -> Int64Array:
         """Hashes the decimal texts of the integers."""
@@ -100,6 +106,8 @@ class VocabularyRows:
     unknown_row: int
     default_row: int | None = None
     """Row of the default value, where the table keeps one for it."""
+
+    reads_text: bool = True
 
     @cached_property
     def num_rows(self) -> int:

@@ -43,6 +43,11 @@ class SparseIds:
         """The one column."""
         return (self.source.column,)
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether ids come from texts: by hashing, or from a vocabulary."""
+        return self.encoding.reads_text
+
     def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
         """The ids of every row."""
         column = self._encode(read_cells(batch, self.source.column))

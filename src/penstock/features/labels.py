@@ -9,9 +9,14 @@ from penstock.features.columns import BoolArray, Float32Array, NumberArray
 from penstock.features.text import Text
 
 
-def read_label(batch: pa.RecordBatch | pa.Table, column: str) -> NumberArray:
-    """Integers and booleans as int64, other numbers as float32. A null or NaN is an error."""
+def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = False) -> NumberArray:
+    """Integers and booleans as int64, other numbers as float32. A null or NaN is an error.
+
+    `binary`: so is what lies outside 0 to 1.
+    """
     values = _one_number_per_row(batch, column, "label")
+    if binary:
+        _refuse((values < 0) | (values > 1), values, column, "is outside 0 to 1, the labels of a binary loss")
     if values.dtype == np.int64:
         return values
     _refuse(np.isnan(values), values, column, "is no label; every row needs one")
@@ -41,4 +46,4 @@ def _one_number_per_row(batch: pa.RecordBatch | pa.Table, column: str, role: str
 def _refuse(wrong: BoolArray, values: NumberArray, column: str, problem: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise BadValue(column, row, float(values[row]), problem)
+        raise BadValue(column, row, values[row].item(), problem)

@@ -37,12 +37,15 @@ class ParsedBatch:
     """Where each row came from (readers.origin); UNKNOWN_ROW throughout if the data carries no origin."""
 
     num_rows: int
+    file_paths: tuple[str, ...] = ()
+    """The files that row ids count, where they are known."""
 
 
 class Parser:
     """Parses record batches with a run's features.
 
     `file_paths` are the files that row ids count; without them errors name the row of the batch.
+    `binary_labels` are those labels that a loss wants within 0 and 1: here a wrong one has a file and a row.
     """
 
     def __init__(
@@ -51,11 +54,13 @@ class Parser:
         label_fields: Sequence[str] = (),
         sample_weight_fields: Sequence[str] = (),
         file_paths: Sequence[str] = (),
+        binary_labels: Sequence[str] = (),
     ) -> None:
         self.features = tuple(features)
         self.label_fields = tuple(label_fields)
         self.sample_weight_fields = tuple(sample_weight_fields)
         self.file_paths = tuple(file_paths)
+        self.binary_labels = frozenset(binary_labels)
 
     @property
     def feature_columns(self) -> tuple[str, ...]:
@@ -67,18 +72,33 @@ class Parser:
         """All data columns needed: those of features, labels and sample weights, each once."""
         return tuple(dict.fromkeys([*self.feature_columns, *self.label_fields, *self.sample_weight_fields]))
 
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The data columns whose values are hashed or looked up as they are written, each once.
+
+        A reader that guesses types must leave these as text: as a number, 02134 would be another value. Labels
+        and sample weights are numbers all the same.
+        """
+        numbers = {*self.label_fields, *self.sample_weight_fields}
+        texts = [name for feature in self.features if feature.reads_text for name in feature.inputs]
+        return tuple(name for name in dict.fromkeys(texts) if name not in numbers)
+
     def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
         """The columns of one batch. A bad value is a DataError with file, row, column and value."""
         row_ids = _row_ids(batch)
         try:
             features = {feature.name: self._parse_feature(feature, batch) for feature in self.features}
-            labels = {name: read_label(batch, name) for name in self.label_fields if with_labels}
+            labels = {
+                name: read_label(batch, name, name in self.binary_labels)
+                for name in self.label_fields
+                if with_labels
+            }
             weights = {
                 name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels
             }
         except BadValue as error:
             raise self._located(error, row_ids) from error
-        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows)
+        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths)
 
     def warm(self, schema: pa.Schema) -> None:
         """Parse a batch of no rows, so that everything that loads or compiles at first use has done so."""

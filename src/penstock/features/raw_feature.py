@@ -87,6 +87,7 @@ class DenseNumbers:
     width: int
     numbers: Numbers
     table: None = None
+    reads_text: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -130,6 +131,7 @@ class BucketizedNumbers:
     numbers: Numbers
     boundaries: Float64Array
     width: int = 0
+    reads_text: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:

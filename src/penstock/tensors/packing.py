@@ -26,7 +26,7 @@ def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
         labels={name: _copied(values) for name, values in parsed.labels.items()},
         sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
         reserves=RecordBatchTensor(reserves),
-        position=Position.of(parsed.row_ids) if origin_known else None,
+        position=Position.of(parsed.row_ids, parsed.file_paths) if origin_known else None,
     )
 
 
