@@ -1,12 +1,14 @@
-"""The evaluation loop: every row once, means by rows, and the model as it was."""
+"""The evaluation loop: every row once, the same means for any cut into batches, and the model as it was."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
 from penstock.loops.evaluate import LossMeans, evaluate, evaluation_mode
+from penstock.models.losses import weighted_mean
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class LabelledBatch:
     """Labels alone."""
 
     labels: dict[str, torch.Tensor]
+    weights: torch.Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -34,14 +37,17 @@ class Recorder:
 
 
 class Doubler:
-    """Predicts twice the label; its loss is the mean of the labels."""
+    """Predicts twice the label; its loss is the weighted mean of the labels."""
 
     def predict(self, batch):
         assert not torch.is_grad_enabled()
         return {"probs": batch.labels["click"] * 2}
 
     def loss(self, predictions, batch):
-        return {"mean_label": batch.labels["click"].mean()}
+        return {"mean_label": weighted_mean(batch.labels["click"], batch.weights)}
+
+    def loss_weights(self, batch):
+        return {"mean_label": float(batch.num_rows if batch.weights is None else batch.weights.sum())}
 
 
 def batch_of(*labels: float) -> LabelledBatch:
@@ -65,6 +71,25 @@ def test_the_mean_of_a_loss_is_by_rows_not_by_batches():
     found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 1.0, 1.0), batch_of(5.0)], {})
 
     assert found.losses == {"mean_label": pytest.approx(2.0)}
+
+
+@pytest.mark.parametrize("weights", [None, torch.tensor([4.0, 0.0, 0.0, 1.0, 3.0, 0.5])])
+@pytest.mark.parametrize("cuts", [[0, 6], [0, 2, 4, 6], [0, 1, 3, 6], [0, 1, 2, 3, 4, 5, 6]])
+def test_the_mean_of_a_loss_does_not_depend_on_the_cut(cuts, weights):
+    labels = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    batches = [
+        LabelledBatch({"click": labels[begin:end]}, None if weights is None else weights[begin:end])
+        for begin, end in pairwise(cuts)
+    ]
+
+    expected = 3.5 if weights is None else (4 * 1 + 1 * 4 + 3 * 5 + 0.5 * 6) / 8.5
+    assert evaluate(nn.Linear(1, 1), Doubler(), batches, {}).losses == {"mean_label": pytest.approx(expected)}
+
+
+def test_rows_that_all_weigh_nothing_give_a_loss_of_0():
+    batches = [LabelledBatch({"click": torch.tensor([5.0])}, torch.zeros(1))] * 2
+
+    assert evaluate(nn.Linear(1, 1), Doubler(), batches, {}).losses == {"mean_label": 0.0}
 
 
 def test_no_batch_gives_no_loss():

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from torch.nn import functional
 from torchrec.distributed.train_pipeline.tracing import Tracer
 
 from penstock.config.errors import ConfigError
@@ -32,6 +33,29 @@ def test_the_train_wrapper_gives_the_total_and_detached_parts():
     assert total.item() == losses["binary_cross_entropy"].item()
     assert not any(tensor.requires_grad for tensor in (*losses.values(), *predictions.values()))
     assert same_batch is batch
+
+
+@pytest.mark.parametrize("weights", [(), ("importance",)])
+def test_the_loss_of_all_rows_is_the_mean_of_the_batches_by_their_loss_weights(weights):
+    model = built(weights=weights)
+    batches = [planted_batch(num_rows, seed)[0] for seed, num_rows in enumerate([3, 40, 1])]
+    losses = [model.loss(model.predict(batch), batch)["binary_cross_entropy"].item() for batch in batches]
+    batch_weights = [model.loss_weights(batch)["binary_cross_entropy"] for batch in batches]
+
+    rows = [
+        weight * functional.binary_cross_entropy_with_logits(logit, label.float()).item()
+        for batch in batches
+        for logit, label, weight in zip(
+            model.predict(batch)["logits"],
+            batch.labels["clicked"],
+            batch.sample_weights["importance"].tolist() if weights else [1.0] * batch.num_rows,
+            strict=True,
+        )
+    ]
+    found = sum(loss * weight for loss, weight in zip(losses, batch_weights, strict=True)) / sum(
+        batch_weights
+    )
+    assert found == pytest.approx(sum(rows) / sum(batch_weights), rel=1e-6)
 
 
 def test_the_same_seed_builds_the_same_model():

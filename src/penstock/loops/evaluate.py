@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -21,24 +21,27 @@ class Scoring(Protocol):
 
     def loss(self, predictions: Predictions, batch: Batch) -> dict[str, torch.Tensor]: ...
 
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """What the rows of a batch weigh together in each loss."""
+        ...
+
 
 @dataclass(slots=True)
 class LossMeans:
-    """Every loss as a metric: its mean, weighted by rows."""
+    """Every loss as a metric: its mean over all rows, the same however these are cut into batches."""
 
-    rows: int = 0
-    sums: dict[str, float] | None = None
+    sums: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
 
-    def update(self, losses: dict[str, torch.Tensor], num_rows: int) -> None:
-        """Count one batch."""
-        self.rows += num_rows
-        self.sums = self.sums or dict.fromkeys(losses, 0.0)
+    def update(self, losses: Mapping[str, torch.Tensor], weights: Mapping[str, float]) -> None:
+        """Count one batch: its mean losses, and what its rows weigh in each."""
         for name, value in losses.items():
-            self.sums[name] += float(value) * num_rows
+            self.sums[name] = self.sums.get(name, 0.0) + float(value) * weights[name]
+            self.weights[name] = self.weights.get(name, 0.0) + weights[name]
 
     def compute(self) -> dict[str, float]:
-        """Mean of every loss."""
-        return {name: total / self.rows for name, total in (self.sums or {}).items()}
+        """Mean of every loss; 0 where no row weighs anything."""
+        return {name: total / (self.weights[name] or 1.0) for name, total in self.sums.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +61,17 @@ def evaluate(
     on_batch: Callable[[Batch], None] = lambda batch: None,
 ) -> Evaluation:
     """Score every batch. `model` is put into evaluation mode meanwhile, and back into what it was."""
-    losses = LossMeans()
+    losses, num_rows = LossMeans(), 0
     with evaluation_mode(model):
         for batch in batches:
             predictions = scoring.predict(batch)
             for metric in metrics.values():
                 metric.update(predictions, batch.labels)
-            losses.update(scoring.loss(predictions, batch), batch.num_rows)
+            losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
+            num_rows += batch.num_rows
             on_batch(batch)
     values = {name: metric.compute() for name, metric in metrics.items()}
-    return Evaluation(values, losses.compute(), losses.rows)
+    return Evaluation(values, losses.compute(), num_rows)
 
 
 @contextmanager

@@ -57,6 +57,10 @@ class Model(nn.Module):
         """Named losses, one number each; what is minimised is their sum."""
         return {name: value for task in self.tasks for name, value in task.losses(predictions, batch).items()}
 
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """What the rows of a batch weigh together in each loss; means of batches are joined by these."""
+        return {name: weight for task in self.tasks for name, weight in task.loss_weights(batch).items()}
+
 
 class TrainWrapper(nn.Module):
     """A model and its loss in one forward pass: the module that is sharded and trained."""

@@ -43,7 +43,7 @@ class Task:
     def losses(self, predictions: dict[str, torch.Tensor], batch: Batch) -> dict[str, torch.Tensor]:
         """Each loss, as one number, by its name."""
         logits, labels = predictions[f"logits{self.suffix}"], batch.labels[self.label]
-        weights = batch.sample_weights[self.sample_weight] if self.sample_weight is not None else None
+        weights = self._sample_weights(batch)
         try:
             return {
                 name + self.suffix: weighted_mean(row_loss(logits, labels), weights)
@@ -52,6 +52,15 @@ class Task:
         except DataError as error:
             place = f" ({batch.position})" if batch.position is not None else ""
             raise DataError.at(f"{error}{place}", column=self.label) from error
+
+    def loss_weights(self, batch: Batch) -> dict[str, float]:
+        """By the name of each loss, the sum of its rows' weights; without sample weights a row weighs 1."""
+        weights = self._sample_weights(batch)
+        total = float(batch.num_rows if weights is None else weights.sum(dtype=torch.float64))
+        return {name + self.suffix: total for name in self._losses}
+
+    def _sample_weights(self, batch: Batch) -> torch.Tensor | None:
+        return None if self.sample_weight is None else batch.sample_weights[self.sample_weight]
 
 
 def _chosen_loss(config: "LossConfig", path: str) -> tuple[str, object]:
