@@ -2,11 +2,15 @@
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 
 import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.pipeline.model_dir import ModelDir, installed_versions
+from penstock.pipeline.model_dir import ModelDir
+from penstock.runtime.versions import installed_versions
 
 
 def test_every_file_has_its_place(tmp_path):
@@ -50,10 +54,11 @@ def test_a_folder_that_is_not_ours_to_write(tmp_path, monkeypatch):
         ModelDir(tmp_path / "run").require_writable()
 
 
-def test_a_trained_run_is_not_trained_again(tmp_path):
+@pytest.mark.parametrize("name", ["step-10", ".step-10.replaced"])
+def test_a_trained_run_is_not_trained_again(tmp_path, name):
     folder = ModelDir(tmp_path)
     folder.refuse_if_trained()
-    (folder.checkpoints / "step-10").mkdir(parents=True)
+    (folder.checkpoints / name).mkdir(parents=True)
 
     with pytest.raises(
         CheckpointError, match=r"holds a trained run already; continue it with --continue_train, or"
@@ -83,3 +88,65 @@ def test_the_version_file_names_packages_and_data(tmp_path):
     assert facts["data"] == {"train/a.parquet": 123}
     assert facts["packages"] == installed_versions()
     assert {"penstock", "torch", "torchrec", "pyarrow"} <= facts["packages"].keys()
+
+
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+    folder = ModelDir(tmp_path)
+    folder.write_text(folder.run_file, "old: ä\n")
+
+    def full(stream):
+        stream.flush()
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("penstock.checkpoint.durable.flush_to_disk", full)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_text(folder.run_file, "new, and much longer\n")
+    assert folder.run_file.read_text(encoding="utf-8") == "old: ä\n"
+
+    monkeypatch.undo()
+    folder.write_text(folder.run_file, "new\n")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"run.yaml": "new\n"}
+
+
+@pytest.fixture
+def temporary_folder(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, temporary_folder):
+    monkeypatch.chdir(tmp_path)
+
+    with (
+        ModelDir.of("run").lock(),
+        ModelDir.of("other").lock(),
+        pytest.raises(ConfigError) as error,
+        ModelDir(tmp_path / "run").lock(),
+    ):
+        pass
+
+    assert str(error.value) == (
+        f"model_dir: another penstock train is writing in '{tmp_path / 'run'}'; "
+        "wait until it ends, or choose another --model_dir"
+    )
+    with ModelDir.of("run").lock():
+        pass
+    assert list(tmp_path.iterdir()) == [], "locking makes nothing in the model_dir"
+
+
+def test_a_killed_training_lets_go(tmp_path, temporary_folder):
+    hold = (
+        "import sys, time; from pathlib import Path; from penstock.pipeline.model_dir import ModelDir\n"
+        "with ModelDir(Path(sys.argv[1])).lock(): print('held', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match="another penstock train"), ModelDir(tmp_path).lock():
+            pass
+        holder.kill()
+        holder.wait()
+    with ModelDir(tmp_path).lock():
+        pass

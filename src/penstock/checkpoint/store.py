@@ -72,7 +72,14 @@ class CheckpointStore:
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
-        return [step for step in self._all_steps() if self._reason_against(step) is None]
+        return [step for step in self.all_steps() if self._reason_against(step) is None]
+
+    def all_steps(self) -> list[int]:
+        """The steps of everything that is called a checkpoint, whole or not, rising."""
+        if not self.directory.is_dir():
+            return []
+        matches = (_STEP.fullmatch(path.name) for path in self.directory.iterdir())
+        return sorted({int(match[1] or match[2]) for match in matches if match})
 
     def latest(self) -> Checkpoint | None:
         """The newest whole checkpoint, or None; newer ones that are not whole are logged with the reason."""
@@ -94,7 +101,7 @@ class CheckpointStore:
 
     def latest_document(self, name: str) -> Any:
         """A document of the newest checkpoint that looks whole, without reading its tensors; None without one."""
-        for step in reversed(self._all_steps()):
+        for step in reversed(self.all_steps()):
             try:
                 return read_document(self._path(step), name)
             except CheckpointError as error:
@@ -113,7 +120,7 @@ class CheckpointStore:
     def _newest(self) -> tuple[Checkpoint | None, list[CheckpointError]]:
         """The newest whole checkpoint, and why newer ones are not whole."""
         refused: list[CheckpointError] = []
-        for step in reversed(self._all_steps()):
+        for step in reversed(self.all_steps()):
             try:
                 return self.open(step), refused
             except CheckpointError as error:
@@ -132,12 +139,6 @@ class CheckpointStore:
         """A name for what is being written (tmp), replaced or removed; the next save tidies up."""
         return self.directory / f".step-{step}.{why}"
 
-    def _all_steps(self) -> list[int]:
-        if not self.directory.is_dir():
-            return []
-        matches = (_STEP.fullmatch(path.name) for path in self.directory.iterdir())
-        return sorted({int(match[1] or match[2]) for match in matches if match})
-
     def _reason_against(self, step: int) -> CheckpointError | None:
         try:
             check_sizes(self._path(step), Manifest.read(self._path(step)))
@@ -148,7 +149,7 @@ class CheckpointStore:
     def _stage(self, staging: Path) -> None:
         """An empty hidden directory; what a killed run was replacing comes back, its other leftovers go."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        for step in self._all_steps():
+        for step in self.all_steps():
             if self._path(step) != self._visible(step):
                 self._path(step).rename(self._visible(step))
         for leftover in self.directory.glob(".step-*.*"):

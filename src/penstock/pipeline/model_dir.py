@@ -1,16 +1,21 @@
 """What lies where in a model_dir."""
 
+import fcntl
+import hashlib
 import json
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint import CheckpointStore
+from penstock.checkpoint.durable import sync_directory, write_durably
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.runtime.journal import Journal
-
-VERSIONED_PACKAGES = ("penstock", "torch", "torchrec", "fbgemm-gpu-cpu", "fbgemm-gpu", "pyarrow", "numpy")
+from penstock.runtime.versions import installed_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class ModelDir:
 
     def refuse_if_trained(self) -> None:
         """A run that has checkpoints is continued, never silently overwritten."""
-        if self.checkpoints.exists() and any(self.checkpoints.glob("step-*")):
+        if CheckpointStore(self.checkpoints).all_steps():
             raise CheckpointError(
                 f"{self.path} holds a trained run already; continue it with --continue_train, "
                 "or choose another --model_dir"
@@ -80,15 +85,47 @@ class ModelDir:
     def write_version(self, data_fingerprint: dict[str, Any]) -> None:
         """Say which versions and which data made this run."""
         facts = {"packages": installed_versions(), "data": data_fingerprint}
-        self.version_file.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        self.write_text(self.version_file, json.dumps(facts, indent=2) + "\n")
 
+    def write_text(self, path: Path, text: str) -> None:
+        """Write a file of the run so that a kill leaves the old one or the new one, never a part."""
+        staging = path.with_name(f".{path.name}.tmp")
+        write_durably(staging, text.encode())
+        staging.replace(path)
+        sync_directory(path.parent)
 
-def installed_versions() -> dict[str, str]:
-    """The versions of the packages that decide what a run computes."""
-    found = {}
-    for name in VERSIONED_PACKAGES:
+    @property
+    def lock_file(self) -> Path:
+        """What a training holds while it writes here: in the temporary folder, so that locking makes nothing here.
+
+        It is found by the folder's full path, and never removed: who opened it before would hold another file.
+        """
+        key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"penstock-{key}.lock"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other trainings on this machine out of the folder; the system lets go when this process ends."""
+        descriptor = _open_for_all(self.lock_file)
         try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError.at(
+                    "model_dir",
+                    f"another penstock train is writing in '{self.path}'; "
+                    "wait until it ends, or choose another --model_dir",
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _open_for_all(path: Path) -> int:
+    """Open a file that may be another user's, or make it so that others can open it too."""
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT)
+        os.fchmod(descriptor, 0o644)
+        return descriptor

@@ -8,11 +8,18 @@ import torch
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.distributed.state import load_model_state, load_training_state, training_state
-from penstock.export.sections import ExportConfig
 from penstock.loops.progress import TrainingProgress
-from penstock.loops.sections import TrainConfig
 from penstock.pipeline.best import best_step
+from penstock.pipeline.feature_meaning import (
+    DOCUMENT,
+    feature_meaning,
+    require_same_meaning,
+    warn_of_other_meaning,
+)
 from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.requirements import train_section
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.scoring import load_whole_model
 from penstock.pipeline.training_parts import Training
 
 logger = logging.getLogger(__name__)
@@ -21,18 +28,16 @@ logger = logging.getLogger(__name__)
 class Saver:
     """Saves and restores one training run."""
 
-    def __init__(
-        self, folder: ModelDir, training: Training, train: TrainConfig, export: ExportConfig
-    ) -> None:
+    def __init__(self, folder: ModelDir, training: Training, run: RunConfig) -> None:
         self.folder = folder
-        self.store = CheckpointStore(folder.checkpoints, keep=train.keep_checkpoint_max)
+        self.store = CheckpointStore(folder.checkpoints, keep=train_section(run).keep_checkpoint_max)
         self.saved_step: int | None = None
-        self._training, self._export = training, export
+        self._training, self._run = training, run
+        self._meaning = feature_meaning(run)
 
     def save(self, progress: TrainingProgress) -> Path:
         """Write one checkpoint: whole, or absent."""
         training = self._training
-        best = best_step(self.folder.evaluations.read(), self._export)
         path = self.store.save(
             progress.step,
             training_state(training.sharded.module, training.dense_optimizer),
@@ -41,8 +46,9 @@ class Saver:
                 "position": training.batches.state_dict(),
                 "shuffle": {"num_rows": training.num_shuffle_rows},
                 "generator": torch.get_rng_state().numpy(),
+                DOCUMENT: self._meaning,
             },
-            protect=() if best is None else (best,),
+            protect=self._protected_steps(),
         )
         self.saved_step = progress.step
         return path
@@ -54,11 +60,12 @@ class Saver:
             logger.warning("no whole checkpoint in %s; starting at step 0", self.folder.checkpoints)
             return
         training = self._training
+        require_same_meaning(checkpoint, self._run)
         self._require_same_shuffle(checkpoint)
         if restore_optimizer:
             load_training_state(checkpoint, training.sharded.module, training.dense_optimizer)
         else:
-            load_model_state(checkpoint, training.sharded.module)
+            load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])
         training.batches.load_state_dict(checkpoint.documents["position"])
         torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
@@ -71,15 +78,38 @@ class Saver:
         """Start from another run's model, at step 0; what only one of them has is listed."""
         if not path:
             return
-        difference = load_model_state(self.store.open(Path(path)), self._training.sharded.module)
+        checkpoint = self.store.open(Path(path))
+        warn_of_other_meaning(checkpoint, self._run)
+        difference = load_model_state(checkpoint, self._training.sharded.module)
         if difference:
             logger.warning("fine-tuning from %s: %s", path, difference)
 
+    def _protected_steps(self) -> tuple[int, ...]:
+        """The best step so far, which stays though it is old; asked only where old ones go."""
+        if not self.store.keep:
+            return ()
+        best = best_step(self.folder.evaluations.read(), self._run.export_config)
+        return () if best is None else (best,)
+
     def _require_same_shuffle(self, checkpoint: Checkpoint) -> None:
         """The order of rows depends on the buffer's rows, so that another number could not continue it."""
-        saved = checkpoint.documents["shuffle"]["num_rows"]
-        if saved != self._training.num_shuffle_rows:
+        saved, current = checkpoint.documents["shuffle"]["num_rows"], self._training.num_shuffle_rows
+        if bool(saved) != self._run.data_config.shuffle:
+            was, setting = ("with", "true") if saved else ("without", "false")
             raise CheckpointError(
-                f"{checkpoint.path}: was shuffled with a buffer of {saved:,} rows, this run with "
-                f"{self._training.num_shuffle_rows:,}; set data_config.shuffle and shuffle_buffer as they were"
+                f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
+                f"set data_config.shuffle: {setting}"
             )
+        if saved != current:
+            raise CheckpointError(
+                f"{checkpoint.path}: was shuffled with a buffer of {saved:,} rows, this run with {current:,}"
+            )
+
+
+def saved_shuffle_rows(folder: ModelDir) -> int | None:
+    """How many rows the shuffle buffer of a run has, 0 without shuffling; None before its first checkpoint.
+
+    The number is decided once in the life of a run; a run that continues takes it from here.
+    """
+    document = CheckpointStore(folder.checkpoints).latest_document("shuffle")
+    return None if document is None else int(document["num_rows"])

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import nn
+
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.distributed.state import load_model_state
 from penstock.pipeline.best import require_best_step
+from penstock.pipeline.feature_meaning import require_same_meaning
 from penstock.pipeline.memory_plan import limit_of, share_model
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.parts import used_features
@@ -32,14 +35,20 @@ def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batc
     """Load a checkpoint into a model without optimizers. A process group must be open."""
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
+        require_same_meaning(checkpoint, run)
         model = unallocated_model(run, used_features(run))
         budget = MemoryBudget(limit_of(run.memory))
         share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
         sharded = shard_model(model, None, World())
-        difference = load_model_state(checkpoint, sharded.module)
-        if difference:
-            raise CheckpointError(f"{checkpoint.path}: does not fit this run file: {difference}")
+        load_whole_model(checkpoint, sharded.module)
     return Scoring(sharded, checkpoint, budget, monitor)
+
+
+def load_whole_model(checkpoint: Checkpoint, model: nn.Module) -> None:
+    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
+    difference = load_model_state(checkpoint, model)
+    if difference:
+        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:

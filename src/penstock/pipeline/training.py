@@ -58,7 +58,7 @@ def train(
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
             training = stack.enter_context(build_training(run, World(), monitor))
-            saver = Saver(folder, training, train_section(run), run.export_config)
+            saver = Saver(folder, training, run)
             if resume:
                 saver.restore(restore_optimizer)
             if saver.saved_step is None:
