@@ -100,12 +100,15 @@ class CheckpointStore:
         return checkpoint
 
     def latest_document(self, name: str) -> Any:
-        """A document of the newest checkpoint that looks whole, without reading its tensors; None without one."""
+        """A document of the newest checkpoint that looks whole, None without one; its tensors are not read.
+
+        Says nothing of what it passes over: `latest` does, and is what restores.
+        """
         for step in reversed(self.all_steps()):
             try:
                 return read_document(self._path(step), name)
-            except CheckpointError as error:
-                _log_passed_over([error])
+            except CheckpointError:
+                continue
         return None
 
     def open(self, which: int | str | Path) -> Checkpoint:
