@@ -243,10 +243,6 @@ def test_no_rows_and_no_values(one_feature):
                 "unless default_bucketize_value says which row is for unknown values"
             ),
         ),
-        (
-            {"num_buckets": 3, "weighted": True, "pooling": "mean"},
-            "pooling: a weighted feature cannot be pooled by mean; use sum",
-        ),
     ],
 )
 def test_wrong_options(one_feature, options, problem):

@@ -11,7 +11,7 @@ from torchrec.distributed.train_pipeline.tracing import Tracer
 from penstock.config.errors import ConfigError
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
-from tests.models.small_data import FEATURES, built, dense_feature, id_feature, model_config, planted_batch
+from tests.models.small_data import FEATURES, built, model_config, planted_batch
 
 DEEP = {"group_name": "deep", "feature_names": ["user", "item"], "group_type": "DEEP"}
 
@@ -90,33 +90,14 @@ def test_a_pipeline_can_trace_it():
     assert "model.embedding_group.tables" in [node.target for node in graph.nodes if node.op == "call_module"]
 
 
-GROUPS = "model_config.feature_groups: "
 REFUSED = {
     "model_config.mmoe: not available yet; available: deepfm, wide_and_deep": {
         "deepfm": None,
         "mmoe": {"expert_mlp": {}, "num_expert": 2},
     },
     "model_config.num_class: 3 classes are not available yet": {"num_class": 3},
-    "model_config.deepfm.wide_embedding_dim: is 6, not a multiple of 4; use 8": {
-        "deepfm": {"deep": {}, "wide_embedding_dim": 6}
-    },
     "model_config.deepfm.wide_init_fn: 'ones' is not an initialiser; did you mean 'ones_'?": {
         "deepfm": {"deep": {}, "wide_init_fn": "ones"}
-    },
-    GROUPS + "nothing reads the group 'dep'; known: deep (DEEP), wide (WIDE), fm (DEEP)": {
-        "feature_groups": [{**DEEP, "group_name": "dep"}]
-    },
-    GROUPS + "the group 'deep' is WIDE, not DEEP": {"feature_groups": [{**DEEP, "group_type": "WIDE"}]},
-    GROUPS + "a group 'wide' of type WIDE is missing": {
-        "deepfm": None,
-        "wide_and_deep": {"deep": {}},
-        "feature_groups": [DEEP],
-    },
-    GROUPS + "deepfm needs features with an embedding in the group 'fm' or 'deep'": {
-        "feature_groups": [{**DEEP, "feature_names": ["age"]}]
-    },
-    GROUPS + "the group 'fm' holds features without an embedding: age": {
-        "feature_groups": [DEEP, {**DEEP, "group_name": "fm", "feature_names": ["user", "age"]}]
     },
 }
 
@@ -127,15 +108,6 @@ def test_what_cannot_be_built_is_named(problem):
         build_model(model_config(**REFUSED[problem]), FEATURES, ["clicked"])
 
     assert str(caught.value) == problem
-
-
-def test_the_factorisation_machine_needs_one_width():
-    features = [id_feature("user", dim=8), id_feature("item", dim=16), dense_feature("age")]
-
-    with pytest.raises(
-        ConfigError, match="needs one embedding_dim for all of its features; user has 8, item has 16"
-    ):
-        build_model(model_config(), features, ["clicked"])
 
 
 def test_a_model_needs_a_label():

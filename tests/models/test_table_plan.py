@@ -1,65 +1,48 @@
-"""Every problem of the feature groups is told, with its place."""
+"""Which tables feature groups need, and who reads them."""
 
-import pytest
-
-from penstock.config.errors import ConfigError
 from penstock.models.sections import FeatureGroupConfig
-from penstock.models.table_plan import plan_tables
+from penstock.models.table_plan import Slot, WideTables, plan_tables
 from tests.models.small_data import dense_feature, id_feature
 
 
-def problems(features, *groups):
+def plan(features, *groups, **options):
     configs = [FeatureGroupConfig.model_validate({"group_name": "deep", **group}) for group in groups]
-    with pytest.raises(ConfigError) as caught:
-        plan_tables(configs, features)
-    return [str(problem) for problem in caught.value.problems]
+    return plan_tables(configs, features, **options)
 
 
-def test_all_problems_of_all_groups_at_once():
-    found = problems(
-        [id_feature("user"), dense_feature("age")],
-        {"feature_names": ["uesr", "age", "age"]},
-        {"group_name": "seq", "group_type": "SEQUENCE", "feature_names": ["user"]},
-        {"group_name": "wide", "group_type": "WIDE"},
+def test_a_group_is_its_features_in_order_with_their_tables_and_widths():
+    planned = plan(
+        [id_feature("user", dim=8), dense_feature("age", width=3)], {"feature_names": ["age", "user"]}
     )
 
-    assert found == [
-        "model_config.feature_groups[0].feature_names[0]: there is no feature 'uesr'; did you mean 'user'?",
-        "model_config.feature_groups[0].feature_names[2]: 'age' is there twice",
-        "model_config.feature_groups[1].group_type: SEQUENCE is not available yet; available: DEEP, WIDE",
-        "model_config.feature_groups[2].feature_names: is empty",
-    ]
+    assert planned.groups == {"deep": (Slot("age", None, 3), Slot("user", "user", 8))}
+    assert list(planned.tables) == ["user"]
 
 
-def test_a_group_name_is_given_once():
-    group = {"feature_names": ["user"]}
+def test_features_share_a_table_by_its_name_and_one_in_two_groups_is_entered_once():
+    features = [id_feature("a", table="ids"), id_feature("b", table="ids")]
 
-    assert problems([id_feature("user")], group, group) == [
-        "model_config.feature_groups[1].group_name: 'deep' is there twice"
-    ]
+    planned = plan(features, {"feature_names": ["a", "b"]}, {"group_name": "fm", "feature_names": ["b"]})
+
+    assert planned.tables["ids"].features == ("a", "b")
 
 
-def test_features_that_share_a_table_must_agree_on_it():
-    features = [id_feature("a", num_rows=10, table="ids"), id_feature("b", num_rows=20, table="ids")]
+def test_a_wide_group_has_tables_of_its_own_with_their_own_width():
+    wide = {"group_name": "wide", "group_type": "WIDE", "feature_names": ["user"]}
 
-    [problem] = problems(features, {"feature_names": ["a", "b"]})
-
-    assert problem == (
-        "feature_configs: feature 'b': table 'ids': asks for 20 rows of 4, sum pooling, trainable true; "
-        "'a' has made it 10 rows of 4, sum pooling, trainable true"
+    planned = plan(
+        [id_feature("user", num_rows=10, dim=8)], {"feature_names": ["user"]}, wide, wide=WideTables(dim=4)
     )
 
-
-def test_weights_and_mean_do_not_go_together():
-    features = [id_feature("a", weighted=True, pooling="mean")]
-
-    assert problems(features, {"feature_names": ["a"]}) == [
-        "feature_configs: feature 'a': table 'a': a weighted feature cannot be pooled by mean; use sum"
-    ]
+    shapes = {name: (table.num_rows, table.dim) for name, table in planned.tables.items()}
+    assert shapes == {"user": (10, 8), "user_wide": (10, 4)}
+    assert planned.groups["wide"] == (Slot("user", "user_wide", 4),)
 
 
-def test_what_the_kernels_cannot_hold_is_refused():
-    assert problems([id_feature("a", dim=10, data_type="FP16")], {"feature_names": ["a"]}) == [
-        "feature_configs: feature 'a': table 'a': data_type FP16 is not available yet; available: FP32",
-        "feature_configs: feature 'a': table 'a': embedding_dim is 10, not a multiple of 4; use 12",
-    ]
+def test_a_table_that_one_weighted_feature_reads_is_read_with_weights():
+    features = [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True), id_feature("c")]
+
+    planned = plan(features, {"feature_names": ["a", "b", "c"]})
+
+    assert {name: table.weighted for name, table in planned.tables.items()} == {"ids": True, "c": False}
+    assert planned.ids_are_weighted

@@ -116,7 +116,7 @@ DIFFERENT = {
     ),
     "kind": (
         meaning(),
-        meaning(raw_feature("user_id"), raw_feature("age")),
+        meaning(raw_feature("user_id", boundaries=[1.0], embedding_dim=4), raw_feature("age")),
         differs("feature 'user_id': kind", '"id_feature"', '"raw_feature"'),
     ),
     "mode": (

@@ -126,7 +126,7 @@ def test_features_that_share_a_table_agree_on_it():
 
     assert problems(run_data(feature_configs=features)) == {
         "feature_configs.1.id_feature.embedding_dim": "is 8, but 'user_id' shares the table 'ids' and has 4",
-        "feature_configs.1.id_feature.num_buckets": "is 20, but 'user_id' shares the table 'ids' and has 10",
+        "feature_configs.1.id_feature.num_buckets": "makes 20 rows, but 'user_id' shares the table 'ids' and has 10",
     }
 
 

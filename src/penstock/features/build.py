@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.config.errors import ConfigError, Problem
-from penstock.config.nearest import hint
 from penstock.config.registry import Registry
-from penstock.features.feature import Feature, TableSpec
-from penstock.features.sections import FeatureConfig, FgMode, ParsingSection, SequenceFeature
+from penstock.features.feature import Feature
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
+from penstock.features.sections.named import named_features
 
 Builder = Callable[[Any, ParsingSection], Feature]
 
@@ -33,17 +33,16 @@ def build_features(
 ) -> list[Feature]:
     """The features in the order of the run file; with `used_names` only these, so that no others are read.
 
-    Raises ConfigError with every problem: bad options, names given twice or unknown, tables that do not
-    agree.
+    Raises ConfigError with every problem of every feature. What features must agree on with each other and with
+    the groups was checked when the run file was read.
     """
     mode = parsing.resolved_fg_mode()
     if mode not in _AVAILABLE_MODES:
         raise ConfigError.at("data_config.fg_mode", f"{mode} is not available yet; FG_NONE and FG_NORMAL are")
-    problems = _repeated_names(feature_configs)
     if used_names is not None:
-        problems += _unknown_names(feature_configs, used_names)
         _tell_unused(feature_configs, used_names)
-    features = []
+    features: list[Feature] = []
+    problems: list[Problem] = []
     for index, config in enumerate(feature_configs):
         if used_names is not None and not _is_used(config, used_names):
             continue
@@ -51,7 +50,6 @@ def build_features(
             features.append(_build(config, parsing))
         except ConfigError as error:
             problems += [_below(f"feature_configs[{index}]", problem) for problem in error.problems]
-    problems += _disagreeing_tables(features)
     if problems:
         raise ConfigError(problems)
     return features
@@ -59,11 +57,7 @@ def build_features(
 
 def feature_names(config: FeatureConfig) -> tuple[str, ...]:
     """The names by which feature groups call what a section makes; a sequence has one for each part."""
-    _, section = _chosen(config)
-    if not isinstance(section, SequenceFeature):
-        return (section.feature_name,)
-    parts = [chosen[1] for part in section.features if (chosen := part.chosen("feature"))]
-    return tuple(f"{section.sequence_name}__{part.feature_name}" for part in parts)
+    return tuple(feature.name for feature in named_features([config]))
 
 
 def _build(config: FeatureConfig, parsing: ParsingSection) -> Feature:
@@ -91,28 +85,6 @@ def _is_used(config: FeatureConfig, used_names: Collection[str]) -> bool:
     return any(name in used_names for name in feature_names(config))
 
 
-def _repeated_names(feature_configs: Sequence[FeatureConfig]) -> list[Problem]:
-    problems = []
-    first_places: dict[str, int] = {}
-    for index, config in enumerate(feature_configs):
-        for name in feature_names(config):
-            first = first_places.setdefault(name, index)
-            if first != index:
-                place = f"feature_configs[{index}].{_chosen(config)[0]}"
-                problems.append(
-                    Problem(place, f"feature '{name}' is defined already in feature_configs[{first}]")
-                )
-    return problems
-
-
-def _unknown_names(feature_configs: Sequence[FeatureConfig], used_names: Collection[str]) -> list[Problem]:
-    known = {name for config in feature_configs for name in feature_names(config)}
-    return [
-        Problem("model_config.feature_groups", f"there is no feature '{name}'; {hint(name, known)}")
-        for name in sorted(set(used_names) - known)
-    ]
-
-
 def _tell_unused(feature_configs: Sequence[FeatureConfig], used_names: Collection[str]) -> None:
     names = [name for config in feature_configs for name in feature_names(config)]
     unused = [name for name in names if name not in used_names]
@@ -123,24 +95,3 @@ def _tell_unused(feature_configs: Sequence[FeatureConfig], used_names: Collectio
             len(names),
             ", ".join(unused),
         )
-
-
-def _disagreeing_tables(features: Sequence[Feature]) -> list[Problem]:
-    """Features that share a table by embedding_name must mean the same table."""
-    problems = []
-    first_users: dict[str, tuple[str, TableSpec]] = {}
-    for feature in features:
-        if feature.table is None:
-            continue
-        first_name, first = first_users.setdefault(feature.table.name, (feature.name, feature.table))
-        for option in ("num_rows", "dim", "init_fn", "trainable", "data_type"):
-            mine, other = getattr(feature.table, option), getattr(first, option)
-            if mine != other:
-                problems.append(
-                    Problem(
-                        "feature_configs",
-                        f"features '{first_name}' and '{feature.name}' share the table '{first.name}' "
-                        f"but differ in {option}: {other} and {mine}",
-                    )
-                )
-    return problems

@@ -20,6 +20,12 @@ import numpy as np
 from penstock.config.errors import ConfigError
 from penstock.features.columns import Int64Array
 from penstock.features.sections import IdFeature
+from penstock.features.sections.table_shape import (
+    DEFAULT_ROW,
+    FIRST_VOCABULARY_ROW,
+    UNKNOWN_ROW,
+    table_rows,
+)
 from penstock.features.text import (
     Text,
     TextIds,
@@ -30,8 +36,6 @@ from penstock.features.text import (
     parse_integers,
     text_of,
 )
-
-_DEFAULT_ROW, _UNKNOWN_ROW, _FIRST_VOCABULARY_ROW = 0, 1, 2
 
 
 class IdEncoding(Protocol):
@@ -102,17 +106,13 @@ class HashedRows:
 class VocabularyRows:
     """Known values have rows of their own; all others share `unknown_row`."""
 
+    num_rows: int
     rows_by_value: dict[str, int]
     unknown_row: int
     default_row: int | None = None
     """Row of the default value, where the table keeps one for it."""
 
     reads_text: bool = True
-
-    @cached_property
-    def num_rows(self) -> int:
-        """One more than the largest row in use."""
-        return max(self.unknown_row, self.default_row or 0, *self.rows_by_value.values()) + 1
 
     @cached_property
     def _texts(self) -> TextVocabulary:
@@ -148,28 +148,31 @@ class VocabularyRows:
 
 def encoding_of(config: IdFeature) -> IdEncoding:
     """The encoding that a feature's options ask for."""
+    num_rows = table_rows(config)
+    if num_rows is None:
+        raise ConfigError.at(
+            "", "one of num_buckets, hash_bucket_size, vocab_list, vocab_dict is needed here"
+        )
     if config.num_buckets is not None:
-        return GivenRows(config.num_buckets)
+        return GivenRows(num_rows)
     if config.hash_bucket_size is not None:
-        return HashedRows(config.hash_bucket_size)
-    if config.vocab_list or config.vocab_dict:
-        return _vocabulary(config)
-    raise ConfigError.at("", "one of num_buckets, hash_bucket_size, vocab_list, vocab_dict is needed here")
+        return HashedRows(num_rows)
+    return _vocabulary(config, num_rows)
 
 
-def _vocabulary(config: IdFeature) -> VocabularyRows:
+def _vocabulary(config: IdFeature, num_rows: int) -> VocabularyRows:
     unknown_row = config.default_bucketize_value
-    first_row = _FIRST_VOCABULARY_ROW if unknown_row is None else 0
+    first_row = FIRST_VOCABULARY_ROW if unknown_row is None else 0
     if config.vocab_list:
         rows_by_value = {value: first_row + place for place, value in enumerate(config.vocab_list)}
     else:
         _refuse_low_rows(config.vocab_dict, first_row)
         rows_by_value = dict(config.vocab_dict)
     if unknown_row is not None:
-        return VocabularyRows(rows_by_value, unknown_row)
+        return VocabularyRows(num_rows, rows_by_value, unknown_row)
     if config.default_value:
-        rows_by_value.setdefault(config.default_value, _DEFAULT_ROW)
-    return VocabularyRows(rows_by_value, _UNKNOWN_ROW, _DEFAULT_ROW)
+        rows_by_value.setdefault(config.default_value, DEFAULT_ROW)
+    return VocabularyRows(num_rows, rows_by_value, UNKNOWN_ROW, DEFAULT_ROW)
 
 
 def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:

@@ -117,8 +117,6 @@ def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
     """An id feature as the run file describes it."""
     source = feature_input(config, parsing)
     encoding = encoding_of(config)
-    if config.weighted and config.pooling == "mean":
-        raise ConfigError.at("pooling", "a weighted feature cannot be pooled by mean; use sum")
     table = table_of(config, encoding.num_rows, config.embedding_dim, weighted=config.weighted)
     if source.encoded:
         encoding = GivenRows(encoding.num_rows)

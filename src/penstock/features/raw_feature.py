@@ -26,6 +26,7 @@ from penstock.features.input_mode import FeatureInput, feature_input
 from penstock.features.normalizer import Normalizer, parse_normalizer
 from penstock.features.number_text import parse_numbers
 from penstock.features.sections import ParsingSection, RawFeature
+from penstock.features.sections.table_shape import table_rows
 from penstock.features.text import BadToken, Text
 
 
@@ -148,13 +149,10 @@ class BucketizedNumbers:
 def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
     """A raw feature as the run file describes it: sparse with boundaries, else dense."""
     source = feature_input(config, parsing)
-    if not config.boundaries:
+    num_rows = table_rows(config)
+    if num_rows is None or config.embedding_dim is None:
         return DenseNumbers(config.feature_name, config.value_dim, _numbers(config, source))
-    if config.embedding_dim is None:
-        raise ConfigError.at(
-            "embedding_dim", "is needed: boundaries make ids, which are looked up in a table"
-        )
-    table = table_of(config, len(config.boundaries) + 1, config.embedding_dim)
+    table = table_of(config, num_rows, config.embedding_dim)
     if source.encoded:
         return checked(SparseIds(config.feature_name, table, source, GivenRows(table.num_rows)))
     boundaries = np.array(config.boundaries, np.float64)

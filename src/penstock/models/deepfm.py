@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from penstock.config.errors import ConfigError
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.fm import FactorizationMachine
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
-from penstock.models.model import Model, ModelInputs, Tensors, require_groups, single_task
+from penstock.models.model import Model, ModelInputs, Tensors, single_task
 from penstock.models.table_plan import TablePlan, WideTables, plan_tables
 from penstock.tensors.batch import Batch
 
@@ -32,7 +31,6 @@ class DeepFM(Model):
 
     def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
-        require_groups(model, section)
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, "model_config.deepfm")
         plan = with_fm_group(plan_tables(model.feature_groups, inputs.features, wide_tables))
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
@@ -58,18 +56,6 @@ class DeepFM(Model):
 
 
 def with_fm_group(plan: TablePlan) -> TablePlan:
-    """The plan with a group `fm` of vectors of one width: the run file's, or the id features of `deep`."""
+    """The plan with a group `fm`: the run file's, or the id features of `deep`. They have one width."""
     slots = plan.groups.get("fm") or tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
-    path = "model_config.feature_groups"
-    if not slots:
-        raise ConfigError.at(path, "deepfm needs features with an embedding in the group 'fm' or 'deep'")
-    dense = [slot.feature for slot in slots if slot.table is None]
-    if dense:
-        raise ConfigError.at(path, f"the group 'fm' holds features without an embedding: {', '.join(dense)}")
-    widths = {slot.feature: slot.width for slot in slots}
-    if len(set(widths.values())) > 1:
-        told = ", ".join(f"{feature} has {width}" for feature, width in widths.items())
-        raise ConfigError.at(
-            path, f"the factorisation machine needs one embedding_dim for all of its features; {told}"
-        )
     return replace(plan, groups={**plan.groups, "fm": slots})

@@ -14,7 +14,7 @@ from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
     from penstock.features import Feature
-    from penstock.models.sections import GroupedModel, ModelConfig
+    from penstock.models.sections import ModelConfig
 
 Tensors = dict[str, torch.Tensor]
 
@@ -89,19 +89,3 @@ def single_task(model: "ModelConfig", inputs: ModelInputs) -> Task:
     if model.num_class != 1:
         raise ConfigError.at("model_config.num_class", f"{model.num_class} classes are not available yet")
     return Task(model.losses, inputs.label_fields[0], next(iter(inputs.sample_weight_fields), None))
-
-
-def require_groups(model: "ModelConfig", section: "GroupedModel") -> None:
-    """The feature groups must be those that the model reads: one that nothing reads is a mistake."""
-    path = "model_config.feature_groups"
-    known = {**section.required_groups, **section.optional_groups}
-    found = {group.group_name: group.group_type for group in model.feature_groups}
-    for name, group_type in found.items():
-        if name not in known:
-            expected = ", ".join(f"{name} ({group_type})" for name, group_type in known.items())
-            raise ConfigError.at(path, f"nothing reads the group '{name}'; known: {expected}")
-        if group_type != known[name]:
-            raise ConfigError.at(path, f"the group '{name}' is {group_type}, not {known[name]}")
-    for name, group_type in section.required_groups.items():
-        if name not in found:
-            raise ConfigError.at(path, f"a group '{name}' of type {group_type} is missing")

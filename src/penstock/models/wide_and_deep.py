@@ -11,7 +11,7 @@ from torch import nn
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
-from penstock.models.model import Model, ModelInputs, Tensors, require_groups, single_task
+from penstock.models.model import Model, ModelInputs, Tensors, single_task
 from penstock.models.table_plan import WideTables, plan_tables
 from penstock.tensors.batch import Batch
 
@@ -28,7 +28,6 @@ class WideAndDeep(Model):
 
     def __init__(self, model: "ModelConfig", section: "WideAndDeepSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
-        require_groups(model, section)
         path = "model_config.wide_and_deep"
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)

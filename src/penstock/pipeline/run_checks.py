@@ -4,73 +4,41 @@ These checks read the run file only. What needs the data or the built model is c
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.config.findings import Finding
 from penstock.config.nearest import hint
 from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
-from penstock.features.sections import FeatureConfig, SequenceFeature
+from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
+from penstock.pipeline.table_checks import factorisation_findings, table_findings, width_findings
 
 if TYPE_CHECKING:
     from penstock.pipeline.run_config import DataConfig, RunConfig
-
-_SHARED_OPTIONS = ("embedding_dim", "num_buckets", "hash_bucket_size", "pooling", "trainable", "data_type")
-"""What features that share a table must agree on, where both say it."""
 
 
 def run_findings(run: "RunConfig") -> Iterator[Finding]:
     """Everything that is wrong between the sections of a run file."""
     features = list(named_features(run.feature_configs))
     yield from _names_once(features)
-    yield from _shared_tables(features)
+    yield from table_findings(features)
     if run.model is not None:
-        names = list(dict.fromkeys(name for _, name, _ in features))
-        yield from _below(("model_config",), _model_findings(run.model, names))
+        by_name: dict[str, NamedFeature] = {}
+        for feature in features:
+            by_name.setdefault(feature.name, feature)
+        yield from _below(("model_config",), _model_findings(run.model, list(by_name)))
+        yield from factorisation_findings(run.model, by_name)
         yield from _below(("model_config",), _tower_findings(run.model, run.data_config))
 
 
-def named_features(configs: Sequence[FeatureConfig]) -> Iterator[tuple[KeyPath, str, Section]]:
-    """Every feature with its place and name; features of a sequence are called sequence__feature."""
-    for index, config in enumerate(configs):
-        chosen = config.chosen("feature")
-        if chosen is None:
-            continue
-        kind, section = chosen
-        place: KeyPath = ("feature_configs", index, kind)
-        if not isinstance(section, SequenceFeature):
-            yield place, section.feature_name, section
-            continue
-        for position, step in enumerate(section.features):
-            if (inner := step.chosen("feature")) is not None:
-                name = f"{section.sequence_name}__{inner[1].feature_name}"
-                yield (*place, "features", position, inner[0]), name, inner[1]
-
-
-def _names_once(features: Sequence[tuple[KeyPath, str, Section]]) -> Iterator[Finding]:
+def _names_once(features: Sequence[NamedFeature]) -> Iterator[Finding]:
     first: dict[str, KeyPath] = {}
-    for place, name, _ in features:
-        if name in first:
-            yield Finding(
-                (*place, "feature_name"), f"'{name}' is there already, in {format_path(first[name])}"
-            )
-        first.setdefault(name, place)
-
-
-def _shared_tables(features: Sequence[tuple[KeyPath, str, Section]]) -> Iterator[Finding]:
-    """Features with one embedding_name share a table, so they must mean the same table."""
-    first: dict[str, tuple[str, Any]] = {}
-    for place, name, feature in features:
-        table = getattr(feature, "embedding_name", None)
-        if not table:
-            continue
-        owner, other = first.setdefault(table, (name, feature))
-        for option in _SHARED_OPTIONS:
-            mine, theirs = getattr(feature, option, None), getattr(other, option, None)
-            if mine is not None and theirs is not None and mine != theirs:
-                message = f"is {mine}, but '{owner}' shares the table '{table}' and has {theirs}"
-                yield Finding((*place, option), message)
+    for feature in features:
+        earlier = first.setdefault(feature.name, feature.place)
+        if earlier != feature.place:
+            message = f"'{feature.name}' is there already, in {format_path(earlier)}"
+            yield Finding((*feature.place, "feature_name"), message)
 
 
 def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Finding]:
@@ -84,9 +52,13 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
     chosen = model.chosen("model")
     if chosen is not None and isinstance(chosen[1], GroupedModel):
         yield from _below(("feature_groups",), _model_groups(chosen[0], chosen[1], model.feature_groups))
+        wide_width = getattr(chosen[1], "wide_embedding_dim", 0)
+        yield from width_findings((chosen[0], "wide_embedding_dim"), wide_width)
 
 
 def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Iterator[Finding]:
+    if not group.feature_names and not group.sequence_groups:
+        yield Finding(("feature_names",), "is empty")
     yield from _known_names(("feature_names",), group.feature_names, features, "feature")
     yield from _repeated(("feature_names",), "", group.feature_names)
     for index, inner in enumerate(group.sequence_groups):

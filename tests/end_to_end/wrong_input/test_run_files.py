@@ -102,11 +102,19 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "tables that cannot be multiplied",
-        "run.yaml: model_config.feature_groups: "
-        "the factorisation machine needs one embedding_dim for all of its features; "
-        "user has 4, item has 8",
+        "run.yaml: line 11, column 84: feature_configs[1].id_feature.embedding_dim: "
+        "is 8, but 'user' has 4; the factorisation machine needs one for all of its features",
         run=(
             ('item_id", num_buckets: 100, embedding_dim: 4', 'item_id", num_buckets: 100, embedding_dim: 8'),
+        ),
+    ),
+    Wrong(
+        "a width that tables cannot have",
+        "run.yaml: line 11, column 84: feature_configs[1].id_feature.embedding_dim: "
+        "is 10, not a multiple of 4; use 12",
+        run=(
+            ('item_id", num_buckets: 100, embedding_dim: 4', 'item_id", num_buckets: 100, embedding_dim: 10'),
+            ("[user, item, price]", "[user, price]"),
         ),
     ),
     Wrong(
