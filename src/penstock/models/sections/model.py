@@ -1,6 +1,6 @@
 """model_config: what is learned, on which features, and how well it does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -134,3 +134,12 @@ class ModelConfig(Section):
     rocket_launching: Annotated[RocketLaunching | None, Later("the model rocket_launching")] = None
     sid_rqvae: Annotated[SidRqvae | None, Refused("the model sid_rqvae is not supported")] = None
     sid_rqkmeans: Annotated[SidRqkmeans | None, Refused("the model sid_rqkmeans is not supported")] = None
+
+    def binary_labels(self, label_fields: Sequence[str]) -> tuple[str, ...]:
+        """The labels that a loss needs within 0 and 1: of a model with one task the first, of towers their own."""
+        chosen = self.chosen("model")
+        towers = getattr(chosen[1], "task_towers", []) if chosen is not None else []
+        tasks = [(tower.label_name, tower.losses) for tower in towers if hasattr(tower, "label_name")]
+        tasks += [(label, self.losses) for label in label_fields[:1]]
+        labels = [label for label, losses in tasks if any(loss.needs_binary_label for loss in losses)]
+        return tuple(dict.fromkeys(labels))
