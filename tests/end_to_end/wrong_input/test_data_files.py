@@ -165,7 +165,8 @@ VALUES = [
     ),
     Wrong(
         "a label that is neither 0 nor 1",
-        "column 'click': binary_cross_entropy: labels run from 0 to 2, outside [0, 1] (rows 0 to 3 of file 0)",
+        "column 'click': binary_cross_entropy: labels run from 0 to 2, outside [0, 1] "
+        "(rows 0 to 3 of clicks.parquet)",
         clicks={"click": [0, 1, 2, 1, 0, 1]},
     ),
 ]
