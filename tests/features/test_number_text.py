@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.features.number_text import parse_numbers
-from penstock.features.text import BadToken, text_of
+from penstock.features.text import BadToken, Text, text_of
 
 
 @given(st.lists(st.lists(st.floats(allow_nan=False))))
@@ -79,6 +79,15 @@ def test_the_first_of_many_bad_tokens_is_told():
         parse_numbers(text_of(texts), b"|")
 
     assert (caught.value.text_index, caught.value.token) == (700, "seven")
+
+
+def test_a_bad_token_that_is_no_utf_8_can_be_told():
+    text = Text(np.frombuffer(b"1\xff", np.uint8), np.array([0, 1, 2]))
+
+    with pytest.raises(BadToken) as caught:
+        parse_numbers(text, b"")
+
+    assert (caught.value.text_index, caught.value.token) == (1, "\ufffd")
 
 
 def test_numbers_do_not_load_the_kernels():

@@ -62,4 +62,5 @@ def _bad_token(tokens: ArrowArray, lengths: Int32Array) -> BadToken:
     while end - begin > 1:
         middle = (begin + end) // 2
         begin, end = (begin, middle) if _cast(tokens[begin:middle]) is None else (middle, end)
-    return BadToken(row_of_value(lengths, begin), tokens[begin].as_py(), "is not a number")
+    token = tokens[begin].as_buffer().to_pybytes().decode("utf-8", errors="replace")
+    return BadToken(row_of_value(lengths, begin), token, "is not a number")

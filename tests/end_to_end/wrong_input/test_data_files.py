@@ -165,8 +165,7 @@ VALUES = [
     ),
     Wrong(
         "a label that is neither 0 nor 1",
-        "column 'click': binary_cross_entropy: labels run from 0 to 2, outside [0, 1] "
-        "(rows 0 to 3 of clicks.parquet)",
+        "clicks.parquet: row 2: column 'click': value 2 is outside 0 to 1, the labels of a binary loss",
         clicks={"click": [0, 1, 2, 1, 0, 1]},
     ),
 ]
