@@ -74,7 +74,7 @@ def test_without_evaluation_data(desk: Desk):
     done = desk.penstock("train", "run.yaml")
 
     assert done.exit_code == 0, done.stderr
-    assert "eval      none: eval_input_path is not set" in done.stdout
+    assert "eval      nothing was evaluated" in done.stdout
     assert not (desk.folder / "run" / "eval_result.jsonl").exists()
 
 

@@ -111,3 +111,20 @@ def test_predict_as_a_function_gives_a_table(trained, monkeypatch):
 
     assert by_table.schema.names == ["logits", "probs"]
     np.testing.assert_allclose(by_table["probs"], by_path["probs"][: table.num_rows], atol=1e-6)
+
+
+def test_the_end_of_an_epoch_that_is_the_turn_of_steps_too_is_saved_and_evaluated_once(workplace):
+    done = workplace.penstock(
+        "train", "run.yaml", "--set", "train_config.save_checkpoints_steps=18",
+        "--set", "train_config.save_checkpoints_epochs=1",
+    )  # fmt: skip
+
+    assert done.code == 0, done.err
+    lines = (workplace.folder / "run/eval_result.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [18, 36, 54, 72]
+    assert sorted(path.name for path in (workplace.folder / "run/checkpoints").iterdir()) == [
+        "step-18",
+        "step-36",
+        "step-54",
+        "step-72",
+    ]

@@ -10,8 +10,9 @@ from penstock.features.parser import Parser
 from penstock.pipeline.data import (
     DataSource,
     find_files,
-    probe,
+    open_source,
     scoring_batches,
+    shuffle_rows,
     training_batches,
 )
 from penstock.pipeline.run_config import DataConfig
@@ -28,7 +29,7 @@ def source(tmp_path) -> DataSource:
         pq.write_table(
             pa.table({"click": list(labels), "other": ["x"] * len(labels)}), tmp_path / f"{index}.parquet"
         )
-    return DataSource(list_files(str(tmp_path)), ("click",))
+    return open_source(data(), list_files(str(tmp_path)), PARSER)
 
 
 @pytest.fixture
@@ -36,6 +37,7 @@ def budget() -> MemoryBudget:
     budget = MemoryBudget(64 * MIB)
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)
+    budget.share("shuffle", 16 * MIB)
     return budget
 
 
@@ -49,8 +51,10 @@ def labels(batches) -> list[list[int]]:
 
 
 def test_paths_and_sizes_of_the_files(source):
-    assert [path.rpartition("/")[2] for path in source.paths] == ["0.parquet", "1.parquet"]
-    assert source.fingerprint() == {file.path: file.size_bytes for file in source.files}
+    sizes = {path.rpartition("/")[2]: size for path, size in source.fingerprint().items()}
+
+    assert list(sizes) == ["0.parquet", "1.parquet"]
+    assert all(size > 0 for size in sizes.values())
 
 
 def test_a_path_that_a_command_needs():
@@ -62,29 +66,26 @@ def test_a_path_that_a_command_needs():
 
 @pytest.mark.parametrize(("drop_remainder", "num_batches"), [(False, 3), (True, 2)])
 def test_batches_are_counted_before_they_are_read(source, drop_remainder, num_batches):
-    facts = probe(data(drop_remainder=drop_remainder), source, PARSER)
-
-    assert (facts.num_batches, facts.num_shuffle_rows) == (num_batches, 0)
+    assert source.num_batches(data(drop_remainder=drop_remainder)) == num_batches
 
 
 def test_the_shuffle_buffer_is_weighed_in_rows(source):
-    facts = probe(data(shuffle=True, shuffle_buffer="1MiB"), source, PARSER)
-
-    assert 10_000 < facts.num_shuffle_rows <= 2**20 // 8
+    assert shuffle_rows(data(), source) == 0
+    assert 10_000 < shuffle_rows(data(shuffle=True, shuffle_buffer="1MiB"), source) <= 2**20 // 8
 
 
 def test_the_old_shuffle_buffer_counts_batches(source):
-    assert probe(data(shuffle=True, shuffle_buffer_size=32), source, PARSER).num_shuffle_rows == 32 * 4
+    assert shuffle_rows(data(shuffle=True, shuffle_buffer_size=32), source) == 32 * 4
 
 
 def test_batches_in_the_order_of_the_files(source, budget):
-    batches = training_batches(data(), source, PARSER, budget, num_shuffle_rows=0)
+    batches = training_batches(data(), source, budget, num_shuffle_rows=0)
 
     assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_the_remainder_is_dropped_when_asked_for(source, budget):
-    batches = training_batches(data(drop_remainder=True), source, PARSER, budget, num_shuffle_rows=0)
+    batches = training_batches(data(drop_remainder=True), source, budget, num_shuffle_rows=0)
 
     assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
@@ -94,7 +95,8 @@ def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(
         budget = MemoryBudget(64 * MIB)
         budget.share("reader", 16 * MIB)
         budget.share("prefetch", 16 * MIB)
-        batches = training_batches(data(shuffle=True, seed=seed), source, PARSER, budget, num_shuffle_rows=10)
+        budget.share("shuffle", 16 * MIB)
+        batches = training_batches(data(shuffle=True, seed=seed), source, budget, num_shuffle_rows=10)
         return [label for batch in labels(batches) for label in batch]
 
     assert sorted(shuffled(7)) == list(range(10))
@@ -102,18 +104,11 @@ def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(
     assert shuffled(7) != list(range(10))
 
 
-def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source):
+def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(tmp_path, source):
     shares = Share("reader", 16 * MIB), Share("prefetch", 16 * MIB)
+    kept = open_source(data(shuffle=True, drop_remainder=True), source.survey.files, PARSER, ["click"])
 
-    batches = scoring_batches(
-        data(shuffle=True, drop_remainder=True),
-        source,
-        PARSER,
-        shares,
-        batch_size=3,
-        reserved_columns=["click"],
-    )
-
-    with batches:
+    with scoring_batches(kept, shares, batch_size=3) as batches:
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]
+
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]

@@ -1,19 +1,29 @@
 """Who gets how many bytes of the limit."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
+from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_data_path, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import memory_of_machine
 from penstock.runtime.sections import MemorySection
 
 
-def planned(limit_bytes, **data_path):
+@dataclass(frozen=True)
+class Needs:
+    """What a reader can use, as a survey tells it."""
+
+    least_bytes: int = 1 * MIB
+    ample_bytes: int = 512 * MIB
+
+
+def planned(limit_bytes, streams=None, **data_path):
     budget = MemoryBudget(limit_bytes)
     share_model(budget, process_bytes=400 * MIB, model_bytes=100 * MIB, step_bytes=12 * MIB)
-    share_data_path(budget, **data_path)
+    share_data_path(budget, streams or {"": Needs()}, **data_path)
     return {share.name: share.limit_bytes for share in budget.shares.values()}
 
 
@@ -42,12 +52,19 @@ def test_a_shuffle_counts_twice_since_rows_are_copied():
 
 
 def test_a_run_that_evaluates_has_shares_for_a_second_stream():
-    plan = planned(1024 * MIB, evaluates=True)
+    plan = planned(1024 * MIB, {"": Needs(), EVALUATION: Needs()})
 
     assert list(plan)[3:] == ["prefetch", "reader", "evaluation prefetch", "evaluation reader"]
     assert plan["prefetch"] == plan["evaluation prefetch"] == 512 * MIB * 7 // 8 // 2 // 4
     assert plan["reader"] == plan["evaluation reader"]
     assert sum(plan.values()) < 1024 * MIB
+
+
+def test_a_reader_gets_no_more_than_it_can_use_and_no_less_than_it_needs():
+    assert planned(1024 * MIB, {"": Needs(ample_bytes=10 * MIB)})["reader"] == 10 * MIB
+    assert planned(700 * MIB, {"": Needs(least_bytes=130 * MIB)})["reader"] == 130 * MIB
+    with pytest.raises(BudgetExceeded, match=r"^reader needs 900MiB but only 448MiB of 1GiB are left"):
+        planned(1024 * MIB, {"": Needs(least_bytes=900 * MIB)})
 
 
 def test_a_prefetch_of_ones_own_size():

@@ -39,6 +39,7 @@ TRAINED = TrainResult(
     seconds=2.0,
     metrics={"auc": 0.75},
     losses={"binary_cross_entropy": 0.5},
+    evaluated_step=20,
     memory=MEMORY,
     planned_bytes={},
     trained_rows=4_000,
@@ -63,10 +64,16 @@ def test_training_that_was_stopped_says_how_to_go_on():
 
 
 def test_training_that_had_nothing_to_do():
-    summary = training_summary(replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}))
+    summary = training_summary(
+        replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}, evaluated_step=None)
+    )
 
     assert "speed     0 rows/s over 0.0 s" in summary
-    assert "eval      none: eval_input_path is not set" in summary
+    assert "eval      nothing was evaluated" in summary
+
+
+def test_an_evaluation_of_an_earlier_step_says_so():
+    assert "auc 0.7500 (of step 10)" in training_summary(replace(TRAINED, evaluated_step=10))
 
 
 def test_a_demonstration_stands_beside_the_best_attainable():

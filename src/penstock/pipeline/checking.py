@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from penstock.loops.train import no_batch
-from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.hooks import checked_evaluator
 from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.session import computing
@@ -31,14 +31,13 @@ def check(run: RunConfig) -> CheckResult:
     with ExitStack() as stack:
         monitor = stack.enter_context(computing(run))
         training = stack.enter_context(build_training(run, World(), monitor))
-        if run.eval_input_path:
-            Evaluator(run, training.sharded, training.budget, monitor).check()
+        checked_evaluator(run, training, monitor)
         batch = next(iter(training.batches), None)
         if batch is None:
             raise no_batch("train_input_path")
         return CheckResult(
-            num_files=len(training.source.files),
-            num_columns=len(training.source.columns),
+            num_files=len(training.source.survey.files),
+            num_columns=len(training.source.survey.schema.names) - 1,
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
             first_rows=batch.num_rows,
             first_loss=training.step(batch, training.progress),

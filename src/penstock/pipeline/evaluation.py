@@ -14,15 +14,15 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.loops.train import no_batch
 from penstock.metrics.wiring import BoundMetric, build_metrics
-from penstock.pipeline.data import DataSource, find_files, scoring_batches
-from penstock.pipeline.memory_plan import share_data_path
+from penstock.pipeline.data import DataSource, scoring_batches
+from penstock.pipeline.memory_plan import EVALUATION, share_data_path
 from penstock.pipeline.model_dir import ModelDir
-from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import model_section, require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.sharded import ShardedModel
+from penstock.pipeline.training_parts import source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.journal import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
@@ -36,18 +36,16 @@ class Evaluator:
     def __init__(
         self,
         run: RunConfig,
+        source: DataSource,
         sharded: ShardedModel,
         budget: MemoryBudget,
         monitor: MemoryMonitor,
         during_training: bool = True,
         plain: bool = True,
     ) -> None:
-        files = find_files(run.eval_input_path, "eval_input_path")
-        self._parser = build_parser(run, [file.path for file in files])
-        self._source = DataSource(files, self._parser.columns)
-        self._run, self._sharded, self._monitor, self._plain = run, sharded, monitor, plain
-        self._during_training = during_training
-        stream = "evaluation " if during_training else ""
+        self._run, self._source, self._sharded, self._monitor = run, source, sharded, monitor
+        self._during_training, self._plain = during_training, plain
+        stream = EVALUATION if during_training else ""
         self._shares = budget.shares[f"{stream}reader"], budget.shares[f"{stream}prefetch"]
         self._build_metrics()
 
@@ -81,9 +79,7 @@ class Evaluator:
     def _batches(self) -> Prefetch[Batch]:
         data = self._run.data_config
         return scoring_batches(
-            data,
             self._source,
-            self._parser,
             self._shares,
             batch_size=data.resolved_eval_batch_size(),
             drop_remainder=data.drop_remainder,
@@ -126,10 +122,9 @@ def evaluate_checkpoint(
     started_at = time.perf_counter()
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
-        share_data_path(scoring.budget, prefetch_bytes=run.data_config.prefetch)
-        evaluator = Evaluator(
-            run, scoring.sharded, scoring.budget, monitor, during_training=False, plain=plain
-        )
+        source = source_of(run, run.eval_input_path, "eval_input_path")
+        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
+        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, monitor, False, plain)
         evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))
     if evaluation is None:
         raise limit_exceeded(monitor.report, "the evaluation was given up")

@@ -51,7 +51,7 @@ class TrainingHooks:
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
         self._started_afresh = saver.saved_step is None
-        self._evaluated_step = None if self._started_afresh else self._recall_evaluation(progress.step)
+        self.evaluated_step = None if self._started_afresh else self._recall_evaluation(progress.step)
         self._header_written = False
 
     def __enter__(self) -> Self:
@@ -85,13 +85,13 @@ class TrainingHooks:
 
     def on_evaluate_due(self, progress: TrainingProgress) -> None:
         """Evaluate the model as it is now, and keep the result."""
-        if self._evaluator is None or self._evaluated_step == progress.step:
+        if self._evaluator is None or self.evaluated_step == progress.step:
             return
         started_at = time.perf_counter()
         evaluation = self._evaluator.evaluate(self.stop_requested)
         if evaluation is None:
             return
-        self.evaluation, self._evaluated_step = evaluation, progress.step
+        self.evaluation, self.evaluated_step = evaluation, progress.step
         found = numbers({**self.evaluation.losses, **self.evaluation.metrics})
         self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {found}")
         self._saver.folder.evaluations.write(
@@ -152,7 +152,7 @@ class TrainingHooks:
         folder.path.mkdir(parents=True, exist_ok=True)
         if self._started_afresh:
             folder.forget_records()
-        folder.run_file.write_text(dump_yaml(self._run), encoding="utf-8")
+        folder.write_text(folder.run_file, dump_yaml(self._run))
         folder.write_version(self._training.source.fingerprint())
         shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
         self._log.tell(
@@ -166,9 +166,9 @@ class TrainingHooks:
 
 def checked_evaluator(run: RunConfig, training: Training, monitor: MemoryMonitor) -> Evaluator | None:
     """The evaluator of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
-    if not run.eval_input_path:
+    if training.evaluation_source is None:
         return None
-    evaluator = Evaluator(run, training.sharded, training.budget, monitor)
+    evaluator = Evaluator(run, training.evaluation_source, training.sharded, training.budget, monitor)
     evaluator.check()
     return evaluator
 

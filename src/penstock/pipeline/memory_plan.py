@@ -4,14 +4,18 @@ What the process takes by being there and what the model needs come first, since
 the stages of the data path share the rest.
 """
 
+from collections.abc import Mapping
+
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
+from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import default_limit
 from penstock.runtime.sections import MemorySection
 
 PREFETCH_CAP_BYTES = 64 * MIB
-READER_CAP_BYTES = 512 * MIB
+EVALUATION = "evaluation "
+"""In front of the shares of a run's evaluation data."""
 SHUFFLE_COPIES = 2
 """A window of rows and its permuted copy exist at once."""
 
@@ -35,20 +39,23 @@ def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step
 
 def share_data_path(
     budget: MemoryBudget,
+    streams: Mapping[str, Survey],
     *,
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
-    evaluates: bool = False,
 ) -> None:
     """Shares of the stages that carry rows; an eighth of what is left stays free.
 
-    A run that evaluates on the way reads two data sets at once, so that evaluation has shares of its own.
+    `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
+    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs.
     """
     if shuffle_bytes:
         budget.share("shuffle", SHUFFLE_COPIES * shuffle_bytes, setting="data_config.shuffle_buffer")
-    streams = ("", "evaluation ") if evaluates else ("",)
-    rest = budget.unshared_bytes * 7 // 8 // len(streams)
-    for stream in streams:
-        prefetch = prefetch_bytes if prefetch_bytes is not None else min(PREFETCH_CAP_BYTES, rest // 4)
+    rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
+    for stream, survey in streams.items():
+        prefetch = (
+            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, rest // 4))
+        )
         budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
-        budget.share(f"{stream}reader", max(0, min(READER_CAP_BYTES, rest - prefetch)))
+        reader = max(survey.least_bytes, min(survey.ample_bytes, rest - prefetch))
+        budget.share(f"{stream}reader", reader)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
+from penstock.config.nearest import hint
 from penstock.features.build import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.models import build_model as build_model_of
-from penstock.pipeline.data import DataSource, find_files, probe, scoring_batches, training_batches
+from penstock.pipeline.data import find_files, open_source, scoring_batches, shuffle_rows, training_batches
 from penstock.pipeline.memory_plan import limit_of, share_data_path
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from penstock.tensors.batch import Batch
 
 
+BINARY_LOSSES = frozenset({"binary_cross_entropy", "binary_focal_loss"})
+MODES = ("train", "eval", "predict")
+
+
 def used_features(run: RunConfig) -> list[Feature]:
     """The features that a feature group of the model uses."""
     groups = model_section(run).feature_groups
@@ -35,7 +40,13 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     """What turns record batches into parsed columns for this run."""
     data = run.data_config
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
-    return Parser(used_features(run), labels, weights, file_paths or [])
+    return Parser(used_features(run), labels, weights, file_paths or [], binary_labels(run))
+
+
+def binary_labels(run: RunConfig) -> list[str]:
+    """The labels that a loss wants within 0 and 1: that of a model with one task, where its loss is of that kind."""
+    losses = [chosen[0] for loss in model_section(run).losses if (chosen := loss.chosen("loss"))]
+    return run.data_config.label_fields[:1] if BINARY_LOSSES.intersection(losses) else []
 
 
 def build_model(run: RunConfig) -> "Model":
@@ -73,25 +84,26 @@ def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 def create_dataloader(
     run: RunConfig, mode: Literal["train", "eval", "predict"] = "train", world: World | None = None
 ) -> "Prefetch[Batch]":
-    """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it."""
+    """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
+
+    "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
+    files, "predict" without labels.
+    """
+    if mode not in MODES:
+        raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
     require_available(run)
     if (world or World()).num_ranks > 1:
         raise ConfigError("reading on more than one rank is not available yet")
+    data = run.data_config
     key = "train_input_path" if mode == "train" else "eval_input_path"
     files = find_files(getattr(run, key), key)
     parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
-    source = DataSource(files, parser.columns)
+    source = open_source(data, files, parser)
     budget = MemoryBudget(limit_of(run.memory))
-    data = run.data_config
+    num_shuffle_rows = shuffle_rows(data, source) if mode == "train" else 0
+    shuffle_bytes = num_shuffle_rows * source.survey.row_bytes
+    share_data_path(budget, {"": source.survey}, shuffle_bytes=shuffle_bytes, prefetch_bytes=data.prefetch)
     if mode == "train":
-        num_shuffle_rows = probe(data, source, parser).num_shuffle_rows
-        share_data_path(budget, shuffle_bytes=data.shuffle_buffer if num_shuffle_rows else 0)
-        return training_batches(data, source, parser, budget, num_shuffle_rows)
-    share_data_path(budget)
-    return scoring_batches(
-        data,
-        source,
-        parser,
-        (budget.shares["reader"], budget.shares["prefetch"]),
-        batch_size=data.resolved_eval_batch_size(),
-    )
+        return training_batches(data, source, budget, num_shuffle_rows)
+    shares = budget.shares["reader"], budget.shares["prefetch"]
+    return scoring_batches(source, shares, batch_size=data.resolved_eval_batch_size())

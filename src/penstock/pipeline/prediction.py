@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError
 from penstock.loops.predict import predict as predict_loop
 from penstock.loops.predict import require_predictions
-from penstock.pipeline.data import DataSource, find_files, scoring_batches
+from penstock.pipeline.data import find_files, open_source, scoring_batches
 from penstock.pipeline.memory_plan import share_data_path
 from penstock.pipeline.outputs import require_free, write_output
 from penstock.pipeline.parts import build_batch, build_parser
@@ -49,7 +49,7 @@ class PredictionResult:
 
 def predict(
     run: RunConfig,
-    table_or_path: pa.Table | str | Path,
+    table_or_path: pa.Table | pa.RecordBatch | str | Path,
     output: str | Path | None = None,
     *,
     reserved_columns: Sequence[str] = (),
@@ -59,6 +59,12 @@ def predict(
 
     Without `output` the scores come back as an Arrow table; with it they are written, in bounded memory.
     """
+    if isinstance(reserved_columns, str):
+        reserved_columns = [reserved_columns]
+    if isinstance(table_or_path, pa.RecordBatch):
+        table_or_path = pa.Table.from_batches([table_or_path])
+    if not isinstance(table_or_path, pa.Table | str | Path):
+        raise ConfigError(f"predict: give an Arrow table or a path, not {type(table_or_path).__name__}")
     if isinstance(table_or_path, pa.Table):
         if output is not None:
             raise ConfigError(
@@ -108,14 +114,12 @@ def opened(
     batch_size = request.batch_size or data.resolved_eval_batch_size()
     files = find_files(request.input_path, "predict_input_path")
     parser = build_parser(run, [file.path for file in files], with_labels=False)
-    source = DataSource(files, tuple(dict.fromkeys([*parser.columns, *request.reserved_columns])))
+    source = open_source(data, files, parser, request.reserved_columns)
     with scoring_session(run, request.checkpoint, batch_size) as scoring:
         require_predictions(request.output_columns, scoring.sharded.model.prediction_names)
-        share_data_path(scoring.budget, prefetch_bytes=data.prefetch)
+        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=data.prefetch)
         shares = scoring.budget.shares["reader"], scoring.budget.shares["prefetch"]
-        stream = scoring_batches(
-            data, source, parser, shares, batch_size=batch_size, reserved_columns=request.reserved_columns
-        )
+        stream = scoring_batches(source, shares, batch_size=batch_size)
         bar = Progress(open_display("predict", "rows", plain), total=request.limit)
         model = scoring.sharded
         with scoring.monitor.stage("predict"), stream, bar:

@@ -14,6 +14,7 @@ from penstock.pipeline.run_config import RunConfig
 
 def require_for_training(run: RunConfig) -> None:
     """Everything that training needs is there and available; ConfigError lists what is not."""
+    _require_run(run)
     _raise(
         [
             *_paths(run, "train_input_path", "model_dir"),
@@ -28,12 +29,14 @@ def require_for_training(run: RunConfig) -> None:
 
 def require_for_evaluation(run: RunConfig) -> None:
     """Everything that evaluation needs is there and available; ConfigError lists what is not."""
+    _require_run(run)
     _raise([*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)])
     require_available(run)
 
 
 def require_for_prediction(run: RunConfig) -> None:
     """Everything that prediction needs is there and available; ConfigError lists what is not."""
+    _require_run(run)
     _raise([*_paths(run, "model_dir"), *_model(run)])
     require_available(run)
 
@@ -45,8 +48,14 @@ def _raise(problems: list[Problem]) -> None:
 
 def require_available(run: RunConfig) -> None:
     """Refuse what this version checks but cannot do yet, all of it at once."""
+    _require_run(run)
     later = [notice for notice in notices(run).later if not notice.harmless]
     _raise([Problem(format_path(notice.path), notice.text) for notice in later])
+
+
+def _require_run(run: object) -> None:
+    if not isinstance(run, RunConfig):
+        raise ConfigError(f"expected a run from penstock.load_run(path), not {type(run).__name__}")
 
 
 def model_section(run: RunConfig) -> ModelConfig:

@@ -21,7 +21,9 @@ def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
 
     Raises a ConfigError that holds every problem of the file.
     """
-    return load_section(RunConfig, Path(path), edits=edits or ()).section
+    return load_section(
+        RunConfig, Path(path), edits=[edits] if isinstance(edits, str) else edits or ()
+    ).section
 
 
 def load_run_with_notices(

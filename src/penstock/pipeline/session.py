@@ -1,5 +1,6 @@
 """What every command that computes opens first: threads, the memory monitor, the process group."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,11 +12,13 @@ from penstock.distributed.groups import process_group
 from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.cores import compute_threads
+from penstock.runtime.limits import memory_of_machine
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import World
 
 SAMPLE_SECONDS = 0.2
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -24,10 +27,21 @@ def computing(run: RunConfig) -> Iterator[MemoryMonitor]:
     world = World.from_environment()
     if world.num_ranks > 1:
         raise ConfigError("more than one rank is not available yet; start one process, without torchrun")
+    warn_of_limit(limit_of(run.memory))
     torch.set_num_threads(compute_threads())
     interval_seconds = SAMPLE_SECONDS if run.memory.monitor else None
     with MemoryMonitor(limit_of(run.memory), interval_seconds) as monitor, process_group(world):
         yield monitor
+
+
+def warn_of_limit(limit_bytes: int) -> None:
+    """A limit above what there is protects nobody."""
+    if limit_bytes > memory_of_machine():
+        logger.warning(
+            "memory.limit is %s, but there are only %s here",
+            format_size(limit_bytes),
+            format_size(memory_of_machine()),
+        )
 
 
 def exceeds_limit(run: RunConfig, monitor: MemoryMonitor) -> bool:

@@ -29,7 +29,7 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     lines = [
         ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
-        ("eval", numbers({**result.losses, **result.metrics}) or "none: eval_input_path is not set"),
+        ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
         ("by stage", stage_line(result.memory)),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
@@ -41,6 +41,14 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
     return lines
+
+
+def evaluation_line(result: TrainResult) -> str:
+    """The last evaluation, and of which step it is, where that is not the last."""
+    if result.evaluated_step is None:
+        return "nothing was evaluated"
+    of_step = "" if result.evaluated_step == result.steps else f" (of step {result.evaluated_step:,})"
+    return numbers({**result.losses, **result.metrics}) + of_step
 
 
 def evaluation_summary(result: EvaluationResult) -> str:

@@ -12,7 +12,7 @@ from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.saving import Saver
+from penstock.pipeline.saving import Saver, saved_shuffle_rows
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.training_parts import Training, build_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
@@ -32,6 +32,9 @@ class TrainResult:
     seconds: float
     metrics: Mapping[str, float]
     losses: Mapping[str, float]
+    evaluated_step: int | None
+    """The step of which metrics and losses speak; None where nothing was evaluated."""
+
     memory: MemoryReport
     planned_bytes: Mapping[str, int]
     exit_code: int = 0
@@ -54,10 +57,12 @@ def train(
     if not resume:
         folder.refuse_if_trained()
     with ExitStack() as stack:
+        stack.enter_context(folder.lock())
         monitor = stack.enter_context(computing(run))
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
-            training = stack.enter_context(build_training(run, World(), monitor))
+            shuffled = saved_shuffle_rows(folder) if resume else None
+            training = stack.enter_context(build_training(run, World(), monitor, shuffled))
             saver = Saver(folder, training, run)
             if resume:
                 saver.restore(restore_optimizer)
@@ -91,6 +96,7 @@ def run_training(
         seconds=time.perf_counter() - started_at,
         metrics=hooks.evaluation.metrics if hooks.evaluation else {},
         losses=hooks.evaluation.losses if hooks.evaluation else {},
+        evaluated_step=hooks.evaluated_step,
         memory=monitor.report,
         planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         exit_code=stop.exit_code if stop else 0,

@@ -16,8 +16,8 @@ from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.train import Timetable
 from penstock.optim.dense import dense_optimizer
 from penstock.optim.schedules import build_schedule
-from penstock.pipeline.data import DataSource, find_files, probe, training_batches
-from penstock.pipeline.memory_plan import limit_of, share_data_path, share_model
+from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows, training_batches
+from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_data_path, share_model
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
@@ -38,6 +38,7 @@ class Training:
     rates: LearningRates
     batches: Prefetch[Batch]
     source: DataSource
+    evaluation_source: DataSource | None
     progress: TrainingProgress
     timetable: Timetable
     budget: MemoryBudget
@@ -47,25 +48,31 @@ class Training:
 
 
 @contextmanager
-def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iterator[Training]:
-    """Open the data, plan the memory, make the model, in this order: what is wrong shows before it costs."""
+def build_training(
+    run: RunConfig, world: World, monitor: MemoryMonitor, saved_shuffle_rows: int | None = None
+) -> Iterator[Training]:
+    """Open the data, plan the memory, make the model, in this order: what is wrong shows before it costs.
+
+    A run that continues keeps the number of rows that its shuffle buffer had (`saved_shuffle_rows`).
+    """
     train, data = train_section(run), run.data_config
-    files = find_files(run.train_input_path, "train_input_path")
-    parser = build_parser(run, [file.path for file in files])
-    source = DataSource(files, parser.columns)
+    source = source_of(run, run.train_input_path, "train_input_path")
+    evaluation_source = (
+        source_of(run, run.eval_input_path, "eval_input_path") if run.eval_input_path else None
+    )
     torch.manual_seed(train.seed)
-    model = unallocated_model(run, list(parser.features))
-    facts = probe(data, source, parser)
+    model = unallocated_model(run, list(source.parser.features))
+    num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
     budget = MemoryBudget(limit_of(run.memory))
     share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, data.batch_size))
     share_data_path(
         budget,
-        shuffle_bytes=data.shuffle_buffer if facts.num_shuffle_rows else 0,
+        {"": source.survey} | ({EVALUATION: evaluation_source.survey} if evaluation_source else {}),
+        shuffle_bytes=num_shuffle_rows * source.survey.row_bytes,
         prefetch_bytes=data.prefetch,
-        evaluates=bool(run.eval_input_path),
     )
     with ExitStack() as stack:
-        batches = stack.enter_context(training_batches(data, source, parser, budget, facts.num_shuffle_rows))
+        batches = stack.enter_context(training_batches(data, source, budget, num_shuffle_rows))
         sharded = shard_model(model, train, world)
         dense = dense_optimizer(train.dense_optimizer, dense_parameters(sharded.module).items())
         rates = LearningRates(
@@ -81,12 +88,19 @@ def build_training(run: RunConfig, world: World, monitor: MemoryMonitor) -> Iter
             rates=rates,
             batches=batches,
             source=source,
+            evaluation_source=evaluation_source,
             progress=TrainingProgress(),
             timetable=timetable_of(train),
             budget=budget,
-            num_shuffle_rows=facts.num_shuffle_rows,
-            total_steps=total_steps(train, facts.num_batches),
+            num_shuffle_rows=num_shuffle_rows,
+            total_steps=total_steps(train, source.num_batches(data)),
         )
+
+
+def source_of(run: RunConfig, path: str, key: str) -> DataSource:
+    """The data of one path of the run file, with labels."""
+    files = find_files(path, key)
+    return open_source(run.data_config, files, build_parser(run, [file.path for file in files]))
 
 
 def total_steps(train: TrainConfig, batches_per_epoch: int | None) -> int | None:
