@@ -13,6 +13,7 @@ from penstock.readers.opening import open_reader
 from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import Reader, RecordStream
+from penstock.readers.survey import Survey, survey
 from penstock.runtime.budget import Share
 
 CSV_WITH_HEADER = ReadingSection(with_header=True)
@@ -30,11 +31,15 @@ def table_of(start: int, stop: int) -> pa.Table:
     )
 
 
-def write_parquet(folder: Path, rows_per_file: Sequence[int], row_group_size: int = 4) -> Path:
-    """Consecutive numbers over several files."""
+def write_parquet(
+    folder: Path, rows_per_file: Sequence[int], row_group_size: int = 4, text: str | None = None
+) -> Path:
+    """Consecutive numbers over several files; with a text, it stands in every row."""
     start = 0
     for index, num_rows in enumerate(rows_per_file):
         table = table_of(start, start + num_rows)
+        if text is not None:
+            table = table.set_column(1, "text", pa.array([text] * num_rows, pa.string()))
         pq.write_table(table, folder / f"part-{index:03}.parquet", row_group_size=row_group_size)
         start += num_rows
     return folder
@@ -56,11 +61,24 @@ def open_path(
     columns: Sequence[str] | None = None,
     share_bytes: int = MIB,
     seed: int | None = None,
+    text_columns: Sequence[str] = (),
 ) -> Reader:
     """A reader with a share of its own."""
-    files = list_files(str(path))
-    share = Share("reading", share_bytes)
-    return open_reader(reading or ReadingSection(), files, columns, share, block_shuffle_seed=seed)
+    return open_reader(
+        reading or ReadingSection(),
+        list_files(str(path)),
+        columns,
+        Share("reading", share_bytes),
+        block_shuffle_seed=seed,
+        text_columns=text_columns,
+    )
+
+
+def survey_path(
+    path: Path | str, reading: ReadingSection | None = None, columns: Sequence[str] | None = None
+) -> Survey:
+    """What can be known of files without a share."""
+    return survey(reading or ReadingSection(), list_files(str(path)), columns)
 
 
 def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:

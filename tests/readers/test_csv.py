@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.csv_text import end_of_last_record
+from penstock.readers.csv_records import end_of_first_record, end_of_last_record
 from penstock.readers.csv_types import join_types
 from penstock.readers.sections import ReadingSection
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
@@ -173,3 +173,42 @@ def test_columns_must_be_named_somewhere(tmp_path: Path) -> None:
         open_path(path, ReadingSection())
     with pytest.raises(DataError, match=r"the first row has 2 columns but data_config.input_fields names 3"):
         open_path(path, WITHOUT_HEADER)
+
+
+def test_zip_codes_are_text_in_every_file_set(tmp_path: Path) -> None:
+    """Sampled alone, the second set would be numbers, and 2134 hashes to another row than "02134"."""
+    first = open_path(
+        _write(tmp_path, "zip\n02134\nW1A\n", "train.csv"), CSV_WITH_HEADER, text_columns=["zip"]
+    )
+    second = open_path(_write(tmp_path, "zip\n02134\n", "eval.csv"), CSV_WITH_HEADER, text_columns=["zip"])
+
+    assert flat(first, "zip") == ["02134", "W1A"]
+    assert flat(second, "zip") == ["02134"]
+
+
+def test_a_declared_type_counts_more_than_text_columns(tmp_path: Path) -> None:
+    reading = ReadingSection(with_header=True, input_fields_str="id:BIGINT")
+    reader = open_path(_write(tmp_path, "id\n7\n"), reading, text_columns=["id", "not read"])
+
+    assert flat(reader, "id") == [7]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path: Path, delimiter: str) -> None:
+    names = [f'{number}" disk' if number % 3 == 0 else "plain" for number in range(3000)]
+    rows = [f'{number}{delimiter}{name}{delimiter}"a\n""b"' for number, name in enumerate(names)]
+    text = delimiter.join(["id", "name", "text"]) + "\n" + "\n".join(rows)
+    reading = ReadingSection(with_header=True, delimiter=delimiter)
+    batches = list(open_path(_write(tmp_path, text), reading, share_bytes=128 * KIB))
+
+    assert len(batches) > 5
+    assert flat(batches, "name") == names
+    assert set(flat(batches, "text")) == {'a\n"b'}
+
+
+def test_the_end_of_records_with_stray_quotes() -> None:
+    assert end_of_last_record(b'5" disk\n2\n3') == 10
+    assert end_of_last_record(b'5" disk,"a\nb"\n"c\n') == 14
+    assert end_of_last_record(b'"a"b"c\nd') == 7
+    assert end_of_last_record(b'1|5"\n"|\n', "|") == 5
+    assert end_of_first_record(b'5" a,"b\nc"\nd\n') == 11

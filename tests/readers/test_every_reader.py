@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,8 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, tak
 # Small enough that the text is cut into several blocks and large row groups are read page by page.
 SMALL_SHARE_BYTES = 130_000
 
+LARGE_TEXT = "a text that stands once in the dictionary of the file" * 50
+
 Make = Callable[[Path, list[int], int | None], Reader]
 
 
@@ -27,7 +31,12 @@ def _parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader
 
 def _paged_parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
     write_parquet(folder, rows_per_file, row_group_size=100_000)
-    return open_path(folder, share_bytes=50_000, seed=seed)
+    return open_path(folder, columns=["number", "list"], share_bytes=60_000, seed=seed)
+
+
+def _parquet_with_large_texts(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
+    write_parquet(folder, rows_per_file, row_group_size=100_000, text=LARGE_TEXT)
+    return open_path(folder, columns=["text", "number"], share_bytes=MIB, seed=seed)
 
 
 def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
@@ -35,7 +44,12 @@ def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
     return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
 
 
-EVERY_READER: dict[str, Make] = {"parquet": _parquet, "parquet, page by page": _paged_parquet, "csv": _csv}
+EVERY_READER: dict[str, Make] = {
+    "parquet": _parquet,
+    "parquet, page by page": _paged_parquet,
+    "parquet, texts written out a few rows at a time": _parquet_with_large_texts,
+    "csv": _csv,
+}
 ROWS = [5, 0, 700, 1]
 
 each_reader = pytest.mark.parametrize("make", EVERY_READER.values(), ids=EVERY_READER.keys())
@@ -129,6 +143,24 @@ def test_a_file_that_was_replaced_is_noticed(make: Make, tmp_path: Path) -> None
         CheckpointError, match=r"part-001.*: is not the file that the position was saved with"
     ):
         make(tmp_path, [5, 701], None).load_state_dict(saved)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(
+    tmp_path: Path, suffix: str
+) -> None:
+    def write(value: int) -> Reader:
+        table = pa.table({"x": [value] * 9})
+        (pa.csv.write_csv if suffix == "csv" else pa.parquet.write_table)(table, tmp_path / f"a.{suffix}")
+        return open_path(tmp_path, CSV_WITH_HEADER)
+
+    saved = write(1).state_dict()
+    size_bytes = (tmp_path / f"a.{suffix}").stat().st_size
+    other = write(2)
+
+    assert (tmp_path / f"a.{suffix}").stat().st_size == size_bytes
+    with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
+        other.load_state_dict(saved)
 
 
 @each_reader

@@ -9,11 +9,10 @@ import pytest
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import DataFile
-from penstock.readers.parquet import ParquetStream
 from penstock.readers.parquet_layout import Block
 from penstock.readers.parquet_plan import plan_blocks
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, numbers, open_path, table_of, write_parquet
+from tests.readers.samples import flat, numbers, open_path, survey_path, table_of, write_parquet
 
 
 def test_a_batch_is_a_row_group(tmp_path: Path) -> None:
@@ -154,13 +153,25 @@ def test_a_row_group_that_cannot_fit_is_refused_before_the_start() -> None:
     )
 
 
+def test_string_and_large_string_are_read_as_one_type(tmp_path: Path) -> None:
+    for index, text in enumerate((pa.string(), pa.large_string(), pa.string())):
+        columns = {"x": pa.array(["a"], text), "list": pa.array([["b"]], pa.list_(text))}
+        pq.write_table(pa.table(columns), tmp_path / f"{index}.parquet")
+    reader = open_path(tmp_path)
+    batches = list(reader)
+
+    assert reader.schema.types[:2] == [pa.large_string(), pa.list_(pa.large_string())]
+    assert [batch.schema for batch in batches] == [reader.schema] * 3
+    assert flat(batches, "x") == ["a"] * 3
+    assert open_path(tmp_path / "0.parquet").schema.field("x").type == pa.string()
+
+
 def test_texts_are_counted_as_they_are_in_memory(tmp_path: Path) -> None:
-    """A dictionary-encoded text is tiny in the file and large in memory."""
-    table = pa.table({"text": ["always the same long text" * 4] * 20_000})
-    pq.write_table(table, tmp_path / "a.parquet")
+    """A dictionary-encoded text is tiny in the file and large in memory, and not all rows are alike."""
+    texts = ["short"] * 15_000 + ["always the same long text" * 40] * 5_000
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
     reader = open_path(tmp_path, share_bytes=MIB)
 
     assert (tmp_path / "a.parquet").stat().st_size < 4 * KIB
-    assert isinstance(reader, ParquetStream)
-    assert max(batch.nbytes for batch in reader) < MIB / 8
-    assert len(flat(reader, "text")) == 0
+    assert max(batch.nbytes for batch in reader) < MIB / 3
+    assert survey_path(tmp_path).row_bytes == (15_000 * 5 + 5_000 * 1000) // 20_000 + 4 + 8 + 1

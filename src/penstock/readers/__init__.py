@@ -3,7 +3,8 @@
 `list_files` turns the paths of a run file into files, `open_reader` turns files into a stream. A stream is
 its own cursor: iterating goes on from its place, `state_dict` says where that is, and `set_epoch` goes back
 to a start. Every record batch carries the origin of its rows (`origin.py`), so that each later error names
-file and row. To add a format, write one module with a function like `open_parquet` and name it here.
+file and row. `survey` looks at files before anybody decides how much memory reading may take. To add a format,
+write one module with a function like `survey_parquet` and name it here.
 """
 
 from typing import TYPE_CHECKING
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING
 from penstock.config.registry import Registry
 
 if TYPE_CHECKING:
-    from penstock.readers.opening import OpenReader
+    from penstock.readers.survey import TakeSurvey
 
-READERS: "Registry[OpenReader]" = Registry(
+READERS: "Registry[TakeSurvey]" = Registry(
     "dataset type",
     {
-        "ParquetDataset": "penstock.readers.parquet:open_parquet",
-        "CsvDataset": "penstock.readers.csv:open_csv",
+        "ParquetDataset": "penstock.readers.parquet:survey_parquet",
+        "CsvDataset": "penstock.readers.csv:survey_csv",
     },
 )
-"""How each `data_config.dataset_type` is opened."""
+"""How files of each `data_config.dataset_type` are surveyed; a survey opens them."""

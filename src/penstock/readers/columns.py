@@ -47,15 +47,55 @@ def _wanted_field(schema: pa.Schema, name: str, file: str) -> "pa.Field[Any]":
     return pa.field(name, plain_type(value_type))
 
 
-def check_same_types(first: pa.Schema, first_file: str, other: pa.Schema, other_file: str) -> None:
-    """All files of a data set must agree on the types of the columns that are read."""
+def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
+    """The columns of both: all files of a data set must agree on the types that are read.
+
+    Except that string and large_string are one type in two widths: the wider one holds both.
+    """
+    if first is None:
+        return other
+    fields = []
     for field in first:
         other_type = other.field(field.name).type
-        if other_type != field.type:
+        joined = field.type if other_type == field.type else _wider_text(field.type, other_type)
+        if joined is None:
             raise DataError(
                 f"column '{field.name}' is {field.type} in {first_file} but {other_type} in {other_file}; "
                 "write both with one type"
             )
+        fields.append(pa.field(field.name, joined))
+    return pa.schema(fields)
+
+
+def _wider_text(first: Any, second: Any) -> Any:
+    """The type that holds both where they differ only in the width of texts; else None."""
+    if _narrow_text(first) != _narrow_text(second):
+        return None
+    return _with_text(first, pa.large_string())
+
+
+def _narrow_text(value_type: Any) -> Any:
+    return _with_text(value_type, pa.string())
+
+
+def _with_text(value_type: Any, text: pa.DataType) -> Any:
+    """The type with all its texts as `text`."""
+    types = pa.types
+    if types.is_string(value_type) or types.is_large_string(value_type):
+        return text
+    if types.is_dictionary(value_type):
+        return pa.dictionary(
+            value_type.index_type, _with_text(value_type.value_type, text), value_type.ordered
+        )
+    if types.is_map(value_type):
+        return pa.map_(_with_text(value_type.key_type, text), _with_text(value_type.item_type, text))
+    if types.is_list(value_type):
+        return pa.list_(_with_text(value_type.value_type, text))
+    if types.is_large_list(value_type):
+        return pa.large_list(_with_text(value_type.value_type, text))
+    if types.is_fixed_size_list(value_type):
+        return pa.list_(_with_text(value_type.value_type, text), value_type.list_size)
+    return value_type
 
 
 def plain_type(value_type: Any) -> Any:

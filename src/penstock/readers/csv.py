@@ -1,8 +1,9 @@
 """CSV files, plain or compressed, one block of records at a time, inside the reader's share."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -10,48 +11,99 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import project
 from penstock.readers.csv_decode import CsvForm, decode
-from penstock.readers.csv_text import end_of_first_record, open_text, text_blocks
-from penstock.readers.csv_types import declared_types, sampled_types
+from penstock.readers.csv_records import end_of_first_record
+from penstock.readers.csv_text import open_text, text_blocks
+from penstock.readers.csv_types import declared_types, sample_columns
 from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import check_same_files, check_same_seed, fingerprint
+from penstock.readers.fingerprints import (
+    Fingerprint,
+    check_same_files,
+    check_same_seed,
+    ends_checksum,
+    fingerprint,
+)
 from penstock.readers.leasing import RollingLease
 from penstock.readers.order import block_order
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.sections import Field, ReadingSection
 from penstock.readers.stream import Reader
+from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 _DECODED_FACTOR = 6
 """Bytes that a byte of text takes at most while it is parsed: the text, its parsed cells, the columns."""
+_LEAST_BLOCK_BYTES = 4 * KIB
 _MOST_BLOCK_BYTES = 2 * MIB
+_BLOCK_SHARE = 32
+"""A block of text takes at most this part of the share: two of them exist, and a record may need two."""
 _MOST_HEADER_BYTES = MIB
 
 
-def open_csv(
+@dataclass(frozen=True, slots=True)
+class CsvSurvey:
+    """How the files are laid out, and the types of the wanted columns."""
+
+    files: tuple[DataFile, ...]
+    forms: tuple[CsvForm, ...]
+    columns: pa.Schema
+    fingerprints: tuple[Fingerprint, ...]
+    row_bytes: int
+    text_row_bytes: int
+    """Of a row as it stands in the files."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The wanted columns and `ROW_COLUMN`."""
+        return self.columns.append(ROW_FIELD)
+
+    @property
+    def num_rows(self) -> None:
+        """Only reading would tell."""
+
+    @property
+    def least_bytes(self) -> int:
+        """A row must fit a block."""
+        return _BLOCK_SHARE * max(_LEAST_BLOCK_BYTES, self.text_row_bytes)
+
+    @property
+    def ample_bytes(self) -> int:
+        """Blocks have their full size."""
+        return _BLOCK_SHARE * max(_MOST_BLOCK_BYTES, self.text_row_bytes)
+
+    def open(self, share: Share, block_shuffle_seed: int | None = None) -> Reader:
+        """The rows of the files; with a seed, the order of the files is permuted per epoch."""
+        return CsvStream(self, share, block_shuffle_seed)
+
+
+def survey_csv(
     reading: ReadingSection,
     files: Sequence[DataFile],
     columns: Sequence[str] | None,
-    share: Share,
-    *,
-    block_shuffle_seed: int | None = None,
-) -> Reader:
-    """The rows of CSV files; with a seed, the order of the files is permuted per epoch."""
+    text_columns: Collection[str] = (),
+) -> Survey:
+    """Read headers, and find the types that are not declared from samples."""
     fields = reading.resolved_input_fields()
     forms = [read_form(file, reading, fields) for file in files]
     if columns is None:
         columns = forms[0].names
     for form in forms:
         project(pa.schema([(name, pa.string()) for name in form.names]), columns, form.path)
-    declared = declared_types(fields)
-    sampled = sampled_types(files, forms, [name for name in columns if name not in declared])
-    schema = pa.schema([(name, declared.get(name) or sampled[name]) for name in columns])
-    return CsvStream(files, forms, schema, share, block_shuffle_seed)
+    known = dict.fromkeys(text_columns, pa.string()) | declared_types(fields)
+    sample = sample_columns(files, forms, columns, known)
+    return CsvSurvey(
+        tuple(files),
+        tuple(forms),
+        pa.schema([(name, sample.types[name]) for name in columns]),
+        tuple(fingerprint(file, None, ends_checksum(file)) for file in files),
+        sample.row_bytes,
+        sample.text_row_bytes,
+    )
 
 
 def read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field]) -> CsvForm:
     """How a file is laid out, from its header or from the declared columns."""
-    first_record = _first_record(file)
+    first_record = _first_record(file, reading.delimiter)
     try:
         cells = next(csv.reader([first_record.decode("utf-8-sig")], delimiter=reading.delimiter), [])
     except UnicodeDecodeError as error:
@@ -71,10 +123,10 @@ def read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field]) 
     return CsvForm(file.path, names, 0, reading.delimiter)
 
 
-def _first_record(file: DataFile) -> bytes:
+def _first_record(file: DataFile, delimiter: str) -> bytes:
     with open_text(file) as source:
         text = source.read(_MOST_HEADER_BYTES)
-    return text[: end_of_first_record(text) or len(text)]
+    return text[: end_of_first_record(text, delimiter) or len(text)]
 
 
 class CsvStream:
@@ -84,18 +136,16 @@ class CsvStream:
 
     def __init__(
         self,
-        files: Sequence[DataFile],
-        forms: Sequence[CsvForm],
-        schema: pa.Schema,
+        survey: CsvSurvey,
         share: Share,
         file_shuffle_seed: int | None = None,
     ) -> None:
-        self._files = tuple(files)
-        self._forms = tuple(forms)
-        self._columns = schema
+        self._files = survey.files
+        self._forms = survey.forms
+        self._columns = survey.columns
+        self._fingerprints = list(survey.fingerprints)
         self._share = share
         self._seed = file_shuffle_seed
-        self._fingerprints = [fingerprint(file, None) for file in files]
         self._lease = RollingLease(share)
         self.set_epoch(0)
 
@@ -146,9 +196,10 @@ class CsvStream:
         """The rows of a file from the present byte on; the place is moved before each batch is given out."""
         form = self._forms[file_index]
         types = dict(zip(self._columns.names, self._columns.types, strict=True))
-        block_bytes = max(4 * KIB, min(_MOST_BLOCK_BYTES, self._share.limit_bytes // 32))
+        block_bytes = max(_LEAST_BLOCK_BYTES, min(_MOST_BLOCK_BYTES, self._share.limit_bytes // _BLOCK_SHARE))
         start = max(self._byte, form.data_start)
-        for block in text_blocks(self._files[file_index], start, block_bytes, most_bytes=2 * block_bytes):
+        file = self._files[file_index]
+        for block in text_blocks(file, start, form.delimiter, block_bytes, most_bytes=2 * block_bytes):
             needed_bytes = _DECODED_FACTOR * len(block.text)
             lease.move_on(needed_bytes, retained_bytes=needed_bytes)
             for batch in decode(block.text, form, types, self._row).combine_chunks().to_batches():

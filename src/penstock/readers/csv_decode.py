@@ -37,9 +37,11 @@ def decode(text: memoryview, form: CsvForm, types: Mapping[str, pa.DataType], fi
         raise _explain(str(error), form, first_row) from error
 
 
-def decode_sample(text: bytes, form: CsvForm, names: Sequence[str], as_text: bool = False) -> pa.Table:
+def decode_sample(
+    text: bytes, form: CsvForm, names: Sequence[str], as_type: pa.DataType | None = None
+) -> pa.Table:
     """Some records, with types found from their values; a torn record at either end is left out."""
-    types = {name: pa.string() for name in names} if as_text else {}
+    types = {} if as_type is None else dict.fromkeys(names, as_type)
     convert = {"column_types": types, "include_columns": list(names)}
     return _parse(text, form, convert, invalid_row_handler=lambda _: "skip")
 

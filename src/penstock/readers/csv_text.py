@@ -10,11 +10,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB, format_size
+from penstock.readers.csv_records import end_of_last_record
 from penstock.readers.files import COMPRESSIONS, DataFile
 
 
@@ -74,14 +74,16 @@ def _skip_to(text: _Text, offset: int) -> None:
         offset -= len(skipped)
 
 
-def text_blocks(file: DataFile, offset: int, block_bytes: int, most_bytes: int) -> Iterator[TextBlock]:
+def text_blocks(
+    file: DataFile, offset: int, delimiter: str, block_bytes: int, most_bytes: int
+) -> Iterator[TextBlock]:
     """Blocks of about `block_bytes`, each ending with a record; a record has at most `most_bytes`."""
     with open_text(file, offset) as source:
-        yield from _cut(source, file, offset, block_bytes, most_bytes)
+        yield from _cut(source, file, offset, delimiter, block_bytes, most_bytes)
 
 
 def _cut(
-    source: _Text, file: DataFile, offset: int, block_bytes: int, most_bytes: int
+    source: _Text, file: DataFile, offset: int, delimiter: str, block_bytes: int, most_bytes: int
 ) -> Iterator[TextBlock]:
     """A block depends on its offset alone, so that a run that continues gives the same blocks."""
     text, wanted_bytes = b"", block_bytes
@@ -90,7 +92,7 @@ def _cut(
         text += data
         if data and len(text) < wanted_bytes:
             continue
-        end = end_of_last_record(text) if data else len(text)
+        end = end_of_last_record(text, delimiter) if data else len(text)
         if end:
             yield TextBlock(offset, memoryview(text)[:end])
         if not data:
@@ -102,27 +104,3 @@ def _cut(
             )
         wanted_bytes = block_bytes if end else wanted_bytes + block_bytes
         offset, text = offset + end, text[end:]
-
-
-def end_of_last_record(text: bytes) -> int:
-    r"""Just after the last line end that is not inside quotes; 0 when there is none.
-
-    >>> end_of_last_record(b'1,2\n3,"a\nb')
-    4
-    """
-    last = text.rfind(b"\n")
-    if last < 0 or text.count(b'"', 0, last) % 2 == 0:
-        return last + 1
-    characters = np.frombuffer(text, dtype=np.uint8)
-    quotes = np.flatnonzero(characters == ord('"'))
-    line_ends = np.flatnonzero(characters == ord("\n"))
-    outside = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
-    return int(outside[-1]) + 1 if outside.size else 0
-
-
-def end_of_first_record(text: bytes) -> int:
-    """Just after the first line end that is not inside quotes; 0 when there is none."""
-    end = text.find(b"\n")
-    while end >= 0 and text.count(b'"', 0, end) % 2:
-        end = text.find(b"\n", end + 1)
-    return end + 1

@@ -1,6 +1,7 @@
 """The types of CSV columns: declared in the run file, or found from samples across all of each file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,7 +9,8 @@ import pyarrow.compute as pc
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import is_usable
 from penstock.readers.csv_decode import CsvForm, decode_sample
-from penstock.readers.csv_text import end_of_last_record, is_compressed, open_text
+from penstock.readers.csv_records import end_of_last_record
+from penstock.readers.csv_text import is_compressed, open_text
 from penstock.readers.files import DataFile
 from penstock.readers.sections import Field, FieldType
 
@@ -24,6 +26,7 @@ _WHOLE_BYTES = MIB
 _PLACES = 8
 _COMPRESSED_STEP_BYTES = 16 * MIB
 _MOST_FILES = 32
+_NUMBER_BYTES = 8
 _LONG_INTEGER = r"^\s*[+-]?\d{16,}\s*$"
 """Integers that a float64 would round: ids beyond int64 stay text."""
 
@@ -37,40 +40,72 @@ def declared_types(fields: Sequence[Field]) -> dict[str, pa.DataType]:
     }
 
 
-def sampled_types(
-    files: Sequence[DataFile], forms: Sequence[CsvForm], names: Sequence[str]
-) -> dict[str, pa.DataType]:
-    """The narrowest types that hold every sampled value of the columns; text where nothing else does."""
-    found: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
-    if not names:
-        return found
+@dataclass(slots=True)
+class CsvSample:
+    """What the sampled records of the files say."""
+
+    types: dict[str, pa.DataType]
+    num_rows: int = 0
+    num_bytes: int = 0
+    """Of the rows in memory."""
+    text_row_bytes: int = 1
+    """Of a row as text: the largest mean of a place."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in memory, with its origin."""
+        return max(1, -(-self.num_bytes // self.num_rows)) if self.num_rows else 1
+
+
+def sample_columns(
+    files: Sequence[DataFile],
+    forms: Sequence[CsvForm],
+    names: Sequence[str],
+    known: Mapping[str, pa.DataType],
+) -> CsvSample:
+    """The narrowest types that hold every sampled value, text where nothing else does; `known` types stay."""
+    sample = CsvSample({name: known.get(name, pa.null()) for name in names})
     step = -(-len(files) // _MOST_FILES)
     for file, form in list(zip(files, forms, strict=True))[::step]:
-        for text in sample_texts(file, form.data_start):
-            for name, value_type in _types_in(text, form, names).items():
-                found[name] = join_types(found[name], value_type)
-    return {name: _final_type(value_type) for name, value_type in found.items()}
+        for text in sample_texts(file, form):
+            if text.strip():
+                _add(sample, text, form, known)
+    sample.types = {name: _final_type(value_type) for name, value_type in sample.types.items()}
+    return sample
 
 
-def sample_texts(file: DataFile, data_start: int) -> Iterator[bytes]:
+def _add(sample: CsvSample, text: bytes, form: CsvForm, known: Mapping[str, pa.DataType]) -> None:
+    names = list(sample.types)
+    unknown = [name for name in names if name not in known]
+    for name, value_type in _types_in(text, form, unknown).items():
+        sample.types[name] = join_types(sample.types[name], value_type)
+    table = decode_sample(text, form, names, pa.binary())
+    fixed = [value_type for value_type in sample.types.values() if not pa.types.is_string(value_type)]
+    texts = [name for name in names if pa.types.is_string(sample.types[name])]
+    sample.num_rows += table.num_rows
+    sample.num_bytes += table.select(texts).nbytes + table.num_rows * (len(fixed) + 1) * _NUMBER_BYTES
+    sample.text_row_bytes = max(sample.text_row_bytes, len(text) // max(1, table.num_rows))
+
+
+def sample_texts(file: DataFile, form: CsvForm) -> Iterator[bytes]:
     """Records from all over a file: all of a small one, some from several places of a large one."""
     if is_compressed(file):
-        yield from _samples_in_passing(file, data_start)
+        yield from _samples_in_passing(file, form)
         return
-    num_bytes = file.size_bytes - data_start
+    num_bytes = file.size_bytes - form.data_start
     if num_bytes <= _WHOLE_BYTES:
-        yield _read(file, data_start, num_bytes)
+        yield _read(file, form.data_start, num_bytes)
         return
     for place in range(_PLACES):
-        offset = data_start + place * (num_bytes - _SAMPLE_BYTES) // (_PLACES - 1)
-        yield _whole_records(_read(file, offset, _SAMPLE_BYTES), is_start=place == 0)
+        offset = form.data_start + place * (num_bytes - _SAMPLE_BYTES) // (_PLACES - 1)
+        yield _whole_records(_read(file, offset, _SAMPLE_BYTES), form, is_start=place == 0)
 
 
-def _samples_in_passing(file: DataFile, data_start: int) -> Iterator[bytes]:
-    with open_text(file, data_start) as source:
+def _samples_in_passing(file: DataFile, form: CsvForm) -> Iterator[bytes]:
+    with open_text(file, form.data_start) as source:
         is_start = True
         while text := source.read(_SAMPLE_BYTES):
-            yield _whole_records(text, is_start)
+            yield _whole_records(text, form, is_start)
             is_start = False
             left_bytes = _COMPRESSED_STEP_BYTES
             while left_bytes > 0 and (skipped := source.read(MIB)):
@@ -82,20 +117,20 @@ def _read(file: DataFile, offset: int, num_bytes: int) -> bytes:
         return source.read(num_bytes)
 
 
-def _whole_records(text: bytes, is_start: bool) -> bytes:
+def _whole_records(text: bytes, form: CsvForm, is_start: bool) -> bytes:
     """Without the torn record at the end, and at the front unless the text begins at one."""
     start = 0 if is_start else text.find(b"\n") + 1
-    end = end_of_last_record(text[start:])
+    end = end_of_last_record(text[start:], form.delimiter)
     return text[start : start + end] if end else text[start:]
 
 
 def _types_in(text: bytes, form: CsvForm, names: Sequence[str]) -> dict[str, pa.DataType]:
-    if not text.strip():
+    if not names:
         return {}
     table = decode_sample(text, form, names)
     types = dict(zip(table.schema.names, table.schema.types, strict=True))
     floats = [name for name, value_type in types.items() if pa.types.is_floating(value_type)]
-    texts = decode_sample(text, form, floats, as_text=True) if floats else None
+    texts = decode_sample(text, form, floats, pa.string()) if floats else None
     for name in floats:
         if texts is not None and pc.any(pc.match_substring_regex(texts[name], _LONG_INTEGER)).as_py():
             types[name] = pa.string()

@@ -1,18 +1,42 @@
 """Noticing that a saved position was made with other files or in another order."""
 
 import os
+import zlib
 from collections.abc import Sequence
 
 from penstock.config.errors import CheckpointError
+from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
 
-Fingerprint = tuple[str, int, int | None]
-"""A file's name without its folder (data sets may move), its size in bytes, its rows where they are known."""
+Fingerprint = tuple[str, int, int | None, int]
+"""A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
+a checksum of the part of its content that is cheap to read."""
+
+_END_BYTES = 64 * KIB
+_FOOTER_TAIL_BYTES = 8
+"""At the end of a Parquet file: the length of the footer, and a magic word."""
 
 
-def fingerprint(file: DataFile, num_rows: int | None) -> Fingerprint:
+def fingerprint(file: DataFile, num_rows: int | None, checksum: int) -> Fingerprint:
     """What a position remembers of a file."""
-    return os.path.basename(file.path), file.size_bytes, num_rows
+    return os.path.basename(file.path), file.size_bytes, num_rows, checksum
+
+
+def ends_checksum(file: DataFile) -> int:
+    """Of the first and the last bytes."""
+    with open(file.path, "rb", buffering=0) as source:
+        checksum = zlib.crc32(source.read(_END_BYTES))
+        source.seek(max(0, file.size_bytes - _END_BYTES))
+        return zlib.crc32(source.read(_END_BYTES), checksum)
+
+
+def parquet_checksum(file: DataFile) -> int:
+    """Of the footer, which holds the sizes, places and statistics of all columns."""
+    with open(file.path, "rb", buffering=0) as source:
+        source.seek(max(0, file.size_bytes - _FOOTER_TAIL_BYTES))
+        footer_bytes = int.from_bytes(source.read(4), "little")
+        source.seek(max(0, file.size_bytes - _FOOTER_TAIL_BYTES - footer_bytes))
+        return zlib.crc32(source.read(footer_bytes))
 
 
 def check_same_files(
@@ -47,6 +71,7 @@ def _describe_order(seed: int | None) -> str:
 
 
 def _describe(mark: Sequence[object]) -> str:
-    name, size_bytes, num_rows = mark
+    name, size_bytes, num_rows, *checksums = mark
     rows = "" if num_rows is None else f", {num_rows} rows"
-    return f"{name}, {size_bytes} bytes{rows}"
+    content = "".join(f", checksum {checksum}" for checksum in checksums)
+    return f"{name}, {size_bytes} bytes{rows}{content}"

@@ -19,6 +19,14 @@ class RollingLease:
         self._held_bytes += needed_bytes
         self._retained_bytes = retained_bytes
 
+    def grow(self, num_bytes: int) -> bool:
+        """Take more for the present block; False, and nothing taken, where the share does not have it."""
+        if self._held_bytes + num_bytes > self._share.limit_bytes:
+            return False
+        self._share.acquire(num_bytes)
+        self._held_bytes += num_bytes
+        return True
+
     def close(self) -> None:
         """Give everything back; a second time does nothing."""
         self._share.release(self._held_bytes)

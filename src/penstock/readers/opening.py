@@ -1,28 +1,13 @@
 """From the reading options and the files to the stream that reads them."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Collection, Sequence
 
-from penstock.config.errors import DataError
-from penstock.readers import READERS
-from penstock.readers.files import TYPE_OF_SUFFIX, DataFile
+from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import Reader
+from penstock.readers.survey import Survey
+from penstock.readers.survey import survey as take_survey
 from penstock.runtime.budget import Share
-
-
-class OpenReader(Protocol):
-    """How a format is opened: what a module of this package offers under its dataset type."""
-
-    def __call__(
-        self,
-        reading: ReadingSection,
-        files: Sequence[DataFile],
-        columns: Sequence[str] | None,
-        share: Share,
-        *,
-        block_shuffle_seed: int | None = None,
-    ) -> Reader: ...
 
 
 def open_reader(
@@ -32,35 +17,18 @@ def open_reader(
     share: Share,
     *,
     block_shuffle_seed: int | None = None,
+    text_columns: Collection[str] = (),
+    survey: Survey | None = None,
 ) -> Reader:
     """A stream over the rows of the files, in their order or with blocks permuted per epoch by a seed.
 
     `columns` are those that are needed (None: all); the stream gives them in that order. The reader holds no
     more than its share. Missing columns, changed types and torn files are found here, before the first batch.
+    With a `survey` of the same files and columns nothing is looked at again, and `text_columns` are those that
+    the survey was taken with.
     """
-    dataset_type = dataset_type_of(reading, files)
-    if dataset_type not in READERS:
-        raise DataError(
-            f"{files[0].path}: {dataset_type} is not available yet; use ParquetDataset or CsvDataset"
-        )
-    if columns is not None and not columns:
-        raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
-    for file in files:
-        if file.size_bytes == 0:
-            raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
-    return READERS.get(dataset_type)(reading, files, columns, share, block_shuffle_seed=block_shuffle_seed)
-
-
-def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
-    """The dataset type that the run file says, or that the suffix of all files stands for."""
-    if reading.dataset_type is not None:
-        return reading.dataset_type.value
-    types = {TYPE_OF_SUFFIX.get(file.suffix): file for file in files}
-    if None in types:
-        raise DataError(
-            f"{types[None].path}: the suffix does not tell the format; set data_config.dataset_type"
-        )
-    if len(types) > 1:
-        first, second = list(types.values())[:2]
-        raise DataError(f"{first.path} and {second.path} are of different formats; read them apart")
-    return next(name for name in types if name is not None)
+    if survey is None:
+        survey = take_survey(reading, files, columns, text_columns=text_columns)
+    elif tuple(files) != survey.files or (columns is not None and [*columns] != survey.schema.names[:-1]):
+        raise ValueError("the survey is of other files or other columns")
+    return survey.open(share, block_shuffle_seed)

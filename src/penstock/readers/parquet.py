@@ -1,11 +1,14 @@
 """Parquet files, row group by row group, inside the reader's share.
 
 A row group is decoded whole where two of them fit the share: one that is still handed out as views, and the
-next one. A larger one is decoded a few rows at a time, page by page. Never through the dataset scanner, which
-reads ahead without a bound.
+next one. A larger one is decoded a few rows at a time, page by page. Texts that stand in dictionaries are
+decoded as such, and written out a few rows at a time: see `parquet_layout.py` for why. Never through the
+dataset scanner, which reads ahead without a bound.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import pyarrow as pa
@@ -13,30 +16,68 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import DataError
 from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import check_same_files, check_same_seed, fingerprint
+from penstock.readers.fingerprints import check_same_files, check_same_seed
 from penstock.readers.leasing import RollingLease
 from penstock.readers.order import block_order
 from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.parquet_layout import Block, open_file, read_layout, reading_file
-from penstock.readers.parquet_plan import BlockPlan, plan_blocks
+from penstock.readers.parquet_decode import BlockDecoder
+from penstock.readers.parquet_layout import Block, Layout, open_file, read_layout, reading_file
+from penstock.readers.parquet_plan import BlockPlan, ample_bytes, least_bytes, plan_blocks
+from penstock.readers.parquet_sample import sampled_row_bytes
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import Reader
+from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 _MOST_OPEN_FILES = 16
 
 
-def open_parquet(
-    reading: ReadingSection,  # noqa: ARG001 - every reader is opened alike
+@dataclass(frozen=True)
+class ParquetSurvey:
+    """What the footers of the files say."""
+
+    files: tuple[DataFile, ...]
+    layout: Layout
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The wanted columns and `ROW_COLUMN`."""
+        return self.layout.schema.append(ROW_FIELD)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of one epoch."""
+        return sum(self.layout.file_rows)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """From a look at the rows of a few row groups, when somebody asks."""
+        return sampled_row_bytes(self.files, self.layout)
+
+    @cached_property
+    def least_bytes(self) -> int:
+        """Row groups are decoded a few rows at a time."""
+        return least_bytes(self.layout.blocks)
+
+    @cached_property
+    def ample_bytes(self) -> int:
+        """Row groups are decoded whole, unless they are huge."""
+        return ample_bytes(self.layout.blocks)
+
+    def open(self, share: Share, block_shuffle_seed: int | None = None) -> Reader:
+        """The rows of the files; with a seed, the order of all row groups is permuted per epoch."""
+        return ParquetStream(self.files, self.layout, share, block_shuffle_seed)
+
+
+def survey_parquet(
+    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
     files: Sequence[DataFile],
     columns: Sequence[str] | None,
-    share: Share,
-    *,
-    block_shuffle_seed: int | None = None,
-) -> Reader:
-    """The rows of Parquet files. The files say their own types: no option of `reading` is needed."""
-    return ParquetStream(files, columns, share, block_shuffle_seed)
+    text_columns: Collection[str] = (),  # noqa: ARG001
+) -> Survey:
+    """Read the footers. The files say their own types: no option of `reading` is needed."""
+    return ParquetSurvey(tuple(files), read_layout(files, columns))
 
 
 class ParquetStream:
@@ -45,23 +86,21 @@ class ParquetStream:
     def __init__(
         self,
         files: Sequence[DataFile],
-        columns: Sequence[str] | None,
+        layout: Layout,
         share: Share,
         block_shuffle_seed: int | None = None,
     ) -> None:
-        layout = read_layout(files, columns)
         self._files = tuple(files)
+        self._layout = layout
         self._columns = layout.schema
         self._blocks = layout.blocks
         self._plans = plan_blocks(layout.blocks, files, share)
         self._share = share
         self._seed = block_shuffle_seed
-        self._fingerprints = [
-            fingerprint(file, rows) for file, rows in zip(files, layout.file_rows, strict=True)
-        ]
+        self._fingerprints = list(layout.fingerprints)
         self.num_rows = sum(layout.file_rows)
         """Rows of one epoch."""
-        self._session = _Session(files, share)
+        self._session = _Session(files, layout, share)
         self.set_epoch(0)
 
     @property
@@ -98,7 +137,7 @@ class ParquetStream:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Record batches from the present place on: a whole row group each, or a part of a large one."""
         self._session.close()
-        with _Session(self._files, self._share) as session:
+        with _Session(self._files, self._layout, self._share) as session:
             self._session = session
             while self._num_blocks_done < len(self._blocks):
                 index = int(self._order[self._num_blocks_done])
@@ -107,31 +146,26 @@ class ParquetStream:
     def _rows_of(self, block: Block, plan: BlockPlan, session: "_Session") -> Iterator[pa.RecordBatch]:
         """The rows of a block from the present row on; the place is moved before each batch is given out."""
         skip, end = self._row, 0
-        for batch in session.decode(block, plan, self._columns.names):
+        for batch in session.decode(block, plan):
             start, end = end, end + batch.num_rows
             if end > skip:
                 self._move(block, end)
                 first = max(start, skip)
-                rows = self._as_given_out(batch.slice(first - start))
-                yield with_row_ids(rows, block.file_index, block.first_row + first)
+                yield with_row_ids(batch.slice(first - start), block.file_index, block.first_row + first)
 
     def _move(self, block: Block, row: int) -> None:
         is_done = row == block.num_rows
         self._num_blocks_done += is_done
         self._row = 0 if is_done else row
 
-    def _as_given_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        batch = batch.select(self._columns.names)
-        if batch.schema.types != self._columns.types:
-            return batch.cast(self._columns)
-        return pa.RecordBatch.from_arrays(batch.columns, schema=self._columns)
-
 
 class _Session:
     """What one iteration holds: open files, and the bytes of the block in work and of the one before."""
 
-    def __init__(self, files: Sequence[DataFile], share: Share) -> None:
+    def __init__(self, files: Sequence[DataFile], layout: Layout, share: Share) -> None:
         self._files = files
+        self._layout = layout
+        self._share = share
         self._lease = RollingLease(share)
         self._opened: dict[int, pq.ParquetFile] = {}
 
@@ -147,20 +181,15 @@ class _Session:
         while self._opened:
             self._opened.popitem()[1].close()
 
-    def decode(self, block: Block, plan: BlockPlan, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def decode(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         """All rows of a block, as its plan says."""
-        self._lease.move_on(plan.needed_bytes, plan.retained_bytes)
-        file = self._open(block)
-        columns = list(names)
-        with reading_file(self._files[block.file_index]):
-            if plan.batch_rows is None:
-                yield from file.read_row_group(
-                    block.row_group, columns=columns, use_threads=False
-                ).to_batches()
-            else:
-                yield from file.iter_batches(
-                    plan.batch_rows, row_groups=[block.row_group], columns=columns, use_threads=False
-                )
+        file = self._files[block.file_index]
+        coded_texts = self._layout.coded_texts[block.file_index]
+        decoder = BlockDecoder(
+            file, self._open(block), self._layout.schema, coded_texts, self._share, self._lease
+        )
+        with reading_file(file):
+            yield from decoder.batches(block, plan)
 
     def _open(self, block: Block) -> pq.ParquetFile:
         """The file of a block; some stay open, since reading a footer again may cost as much as a block."""
@@ -168,7 +197,8 @@ class _Session:
         if opened is None:
             if len(self._opened) == _MOST_OPEN_FILES:
                 self._opened.pop(next(iter(self._opened))).close()
-            opened = open_file(self._files[block.file_index])
+            file, coded_texts = self._files[block.file_index], self._layout.coded_texts[block.file_index]
+            opened = open_file(file, coded_texts)
         self._opened[block.file_index] = opened
         _check_unchanged(block, opened.metadata, self._files[block.file_index])
         return opened

@@ -1,26 +1,33 @@
-"""What the footers of Parquet files say: row groups, their rows, and what decoding them takes.
+"""What the footers of Parquet files say: row groups, their rows, and what decoding them takes at most.
 
-A footer tells the bytes of a column as encoded. Decoded it may be many times larger: a dictionary-encoded
-id takes a few bits in the file and 8 bytes in memory. So fixed-width columns are counted by their width,
-and texts by a look at the first rows.
+A footer tells the bytes of a column as encoded. Decoded it may be thousands of times larger: a text that stands
+once in a dictionary takes a few bits per row in the file. So such texts are decoded as they stand, as a
+dictionary and numbers into it, which the footer does bound; `texts.py` writes them out a few rows at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import KIB, MIB
-from penstock.readers.columns import check_same_types, project
+from penstock.readers.columns import join_schemas, project
 from penstock.readers.files import DataFile
+from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
+from penstock.readers.parquet_pages import STREAM_BYTES, ChunkPages, first_pages
 
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
-_PAGE_BYTES = 9 * MIB // 4
-"""What one column holds while it is being decoded: a page, its decompressed form, a dictionary (measured)."""
-_PROBED_ROWS = 1024
+_DECIMAL_BYTES = 32
+_VALIDITY_BYTES = 1
+_OFFSET_BYTES = 4
+_MEASURING_BYTES = 16
+"""Per value of a text in a dictionary: its number there, and its length while rows are measured."""
+_HASHED_BYTES = 96
+"""Per distinct text while Arrow builds a dictionary (measured)."""
+_UNBOUNDED_ENCODING = "DELTA_BYTE_ARRAY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +39,15 @@ class Block:
     first_row: int
     num_rows: int
     decoded_bytes: int
-    """Estimate of the wanted columns in memory."""
+    """At most what the wanted columns take in memory, texts in dictionaries as such."""
     paging_bytes: int
-    """Estimate of what decoding holds beside the rows: the pages of all wanted columns at once."""
+    """What decoding holds beside the rows: the pages of all wanted columns at once."""
+    column_bytes: int = 0
+    """The largest part of `paging_bytes` that is of one column."""
+    dictionary_bytes: int = 0
+    """The part of `decoded_bytes` that does not shrink with the rows: texts in dictionaries."""
+    has_coded_texts: bool = False
+    """Whether rows grow when they are given out, because texts are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +58,20 @@ class Layout:
     """The wanted columns, as they are given out."""
     blocks: tuple[Block, ...]
     file_rows: tuple[int, ...]
+    coded_texts: tuple[tuple[str, ...], ...]
+    """Per file: the physical columns that are decoded as dictionaries."""
+    fingerprints: tuple[Fingerprint, ...]
 
 
-def open_file(file: DataFile) -> pq.ParquetFile:
+class ColumnCost(NamedTuple):
+    """What decoding one physical column of a row group takes."""
+
+    decoded_bytes: int
+    dictionary_bytes: int
+    paging_bytes: int
+
+
+def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> pq.ParquetFile:
     """A Parquet file that is read in small pieces.
 
     Without `buffer_size` Arrow loads the column chunks of a row group whole, compressed, even with
@@ -56,7 +80,11 @@ def open_file(file: DataFile) -> pq.ParquetFile:
     """
     try:
         return pq.ParquetFile(
-            file.path, pre_buffer=False, buffer_size=64 * KIB, page_checksum_verification=True
+            file.path,
+            pre_buffer=False,
+            buffer_size=STREAM_BYTES,
+            page_checksum_verification=True,
+            read_dictionary=list(coded_texts),
         )
     except PermissionError as error:
         raise DataError(f"{file.path}: no permission to read this file") from error
@@ -72,60 +100,123 @@ def one_line(error: Exception) -> str:
 
 
 def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Layout:
-    """Read every footer; check that each file has the wanted columns, with the same types."""
+    """Read all footers, and check that every file has the columns and the types of the first."""
     schema: pa.Schema | None = None
     blocks: list[Block] = []
     file_rows: list[int] = []
-    text_row_bytes: float | None = None
+    coded_texts: list[tuple[str, ...]] = []
     for file_index, file in enumerate(files):
         with open_file(file) as opened:
             wanted = project(opened.schema_arrow, columns, file.path)
-            schema, columns = schema or wanted, wanted.names
-            check_same_types(schema, files[0].path, wanted, file.path)
-            if text_row_bytes is None and opened.metadata.num_rows:
-                text_row_bytes = _text_row_bytes(opened, schema, file)
-            blocks += _blocks_of(opened.metadata, file_index, schema, text_row_bytes or 0.0)
+            schema = join_schemas(schema, files[0].path, wanted, file.path)
+            columns = schema.names
+            coded_texts.append(_coded_texts(opened.metadata, columns))
+            blocks += _blocks_of(file, opened.metadata, file_index, columns, coded_texts[-1])
             file_rows.append(opened.metadata.num_rows)
     if schema is None:
         raise DataError("no Parquet files are given")
-    return Layout(schema, tuple(blocks), tuple(file_rows))
+    fingerprints = tuple(
+        fingerprint(file, rows, parquet_checksum(file)) for file, rows in zip(files, file_rows, strict=True)
+    )
+    return Layout(schema, tuple(blocks), tuple(file_rows), tuple(coded_texts), fingerprints)
 
 
 def _blocks_of(
-    metadata: pq.FileMetaData, file_index: int, schema: pa.Schema, text_row_bytes: float
+    file: DataFile,
+    metadata: pq.FileMetaData,
+    file_index: int,
+    columns: Sequence[str],
+    coded_texts: Sequence[str],
 ) -> Iterator[Block]:
-    leaves, first_row = _leaves(metadata, schema), 0
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        chunks = [group.column(leaf) for leaf in leaves]
-        fixed_bytes = sum(chunk.num_values * _WIDTH_BYTES.get(chunk.physical_type, 0) for chunk in chunks)
-        encoded_bytes = sum(
-            chunk.total_uncompressed_size for chunk in chunks if chunk.physical_type not in _WIDTH_BYTES
-        )
-        decoded_bytes = fixed_bytes + max(encoded_bytes, int(text_row_bytes * group.num_rows))
-        paging_bytes = sum(min(2 * chunk.total_uncompressed_size, _PAGE_BYTES) for chunk in chunks)
-        if group.num_rows:
-            yield Block(file_index, index, first_row, group.num_rows, decoded_bytes, paging_bytes)
-        first_row += group.num_rows
+    first_row = 0
+    with open(file.path, "rb", buffering=0) as source:
+        for index in range(metadata.num_row_groups):
+            costs = column_costs(source.fileno(), metadata, index, columns, coded_texts)
+            num_rows = metadata.row_group(index).num_rows
+            if num_rows:
+                yield Block(
+                    file_index,
+                    index,
+                    first_row,
+                    num_rows,
+                    decoded_bytes=sum(cost.decoded_bytes for cost in costs.values()),
+                    paging_bytes=sum(cost.paging_bytes for cost in costs.values()),
+                    column_bytes=max(cost.paging_bytes for cost in costs.values()),
+                    dictionary_bytes=sum(cost.dictionary_bytes for cost in costs.values()),
+                    has_coded_texts=bool(coded_texts),
+                )
+            first_row += num_rows
 
 
-def _leaves(metadata: pq.FileMetaData, schema: pa.Schema) -> list[int]:
+def column_costs(
+    descriptor: int,
+    metadata: pq.FileMetaData,
+    row_group: int,
+    columns: Sequence[str],
+    coded_texts: Sequence[str],
+    pages_of: Callable[[int, pq.ColumnChunkMetaData], ChunkPages] = first_pages,
+) -> dict[str, ColumnCost]:
+    """What each wanted column of a row group takes, all its physical columns together."""
+    group = metadata.row_group(row_group)
+    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0))
+    for leaf, name in _leaves(metadata, columns):
+        column, chunk = metadata.schema.column(leaf), group.column(leaf)
+        pages = pages_of(descriptor, chunk)
+        cost = _leaf_cost(column, chunk, pages, group.num_rows, column.path in coded_texts)
+        costs[name] = ColumnCost(*(old + new for old, new in zip(costs[name], cost, strict=True)))
+    return costs
+
+
+def _leaf_cost(
+    column: pq.ColumnSchema, chunk: pq.ColumnChunkMetaData, pages: ChunkPages, num_rows: int, is_coded: bool
+) -> ColumnCost:
+    values, text_bytes = chunk.num_values, chunk.total_uncompressed_size
+    nesting_bytes = column.max_repetition_level * (values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
+    if is_coded:
+        distinct = min(values, text_bytes // _OFFSET_BYTES)
+        distinct_in_dictionary = min(distinct, pages.dictionary_bytes // _OFFSET_BYTES)
+        decoded_bytes = text_bytes + values * (_OFFSET_BYTES + _MEASURING_BYTES) + distinct * _HASHED_BYTES
+        dictionary_bytes = pages.dictionary_bytes + distinct_in_dictionary * _HASHED_BYTES
+        dictionary_bytes = min(dictionary_bytes, decoded_bytes)
+        return ColumnCost(decoded_bytes + nesting_bytes, dictionary_bytes, pages.held_bytes)
+    if _is_text(column):
+        decoded_bytes = text_bytes + values * (_OFFSET_BYTES + _VALIDITY_BYTES)
+    else:
+        decoded_bytes = values * (_width_bytes(column) + _VALIDITY_BYTES)
+    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes)
+
+
+def _is_text(column: pq.ColumnSchema) -> bool:
+    return column.physical_type == "BYTE_ARRAY" and column.logical_type.type != "DECIMAL"
+
+
+def _width_bytes(column: pq.ColumnSchema) -> int:
+    if column.logical_type.type == "DECIMAL":
+        return _DECIMAL_BYTES
+    return _WIDTH_BYTES.get(column.physical_type) or column.length or _DECIMAL_BYTES
+
+
+def _coded_texts(metadata: pq.FileMetaData, columns: Sequence[str]) -> tuple[str, ...]:
+    """The texts that may be far larger in memory than in the file."""
+    found = []
+    for leaf, _ in _leaves(metadata, columns):
+        column = metadata.schema.column(leaf)
+        if not _is_text(column):
+            continue
+        chunks = (metadata.row_group(index).column(leaf) for index in range(metadata.num_row_groups))
+        if any(chunk.has_dictionary_page or _UNBOUNDED_ENCODING in chunk.encodings for chunk in chunks):
+            found.append(column.path)
+    return tuple(found)
+
+
+def _leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
     """The physical columns of the wanted ones: a list of lists or a map has several levels."""
-    wanted = frozenset(schema.names)
-    paths = [metadata.schema.column(leaf).path for leaf in range(metadata.num_columns)]
-    return [leaf for leaf, path in enumerate(paths) if path in wanted or path.partition(".")[0] in wanted]
-
-
-def _text_row_bytes(opened: pq.ParquetFile, schema: pa.Schema, file: DataFile) -> float:
-    """Bytes in memory, per row, of the columns whose width the footer does not tell; from the first rows."""
-    columns = [opened.metadata.schema.column(leaf) for leaf in _leaves(opened.metadata, schema)]
-    texts = {column.path.partition(".")[0] for column in columns if column.physical_type not in _WIDTH_BYTES}
-    names = [name for name in schema.names if name in texts or name.partition(".")[0] in texts]
-    if not names:
-        return 0.0
-    with reading_file(file):
-        probe = next(opened.iter_batches(_PROBED_ROWS, columns=names, use_threads=False))
-    return probe.nbytes / probe.num_rows
+    wanted = frozenset(columns)
+    for leaf in range(metadata.num_columns):
+        path = metadata.schema.column(leaf).path
+        name = path if path in wanted else path.partition(".")[0]
+        if name in wanted:
+            yield leaf, name
 
 
 @contextmanager

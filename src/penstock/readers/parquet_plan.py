@@ -1,22 +1,29 @@
 """Deciding before the start how each row group is decoded, so that the reader stays inside its share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from penstock.config.errors import BudgetExceeded
-from penstock.config.sizes import MIB, format_size
+from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.files import DataFile
 from penstock.readers.parquet_layout import Block
 from penstock.runtime.budget import Share
 
 _MOST_WHOLE_BYTES = 64 * MIB
 """Larger row groups are decoded no faster whole than in parts (measured), and hold more."""
-_PAGED_SHARE = 16
-"""A batch of a row group that is decoded page by page takes at most this part of the share..."""
-_PAGED_BATCHES = 3
-"""...and so many of them exist at once: one being decoded, one being cut, one handed out."""
+_MOST_BATCH_BYTES = 16 * MIB
+_BATCH_SHARE = 16
+"""A batch that is decoded page by page, or whose texts are written out, takes this part of the share..."""
+_BATCHES = 3
+"""...and so many of them exist at once: one being made, one being cut, one handed out."""
 _MOST_PAGED_ROWS = 65_536
+_WIDE_BATCH_SHARE = 8
+_WIDE_GROUP_SHARE = 4
+_MOST_PASSES = 16
+"""How often the pages of a column may be read when not all columns fit at once."""
+_WHOLE_GROUP_BYTES = 16 * MIB
+"""Pages of columns that are open at once where a row group is decoded whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,10 @@ class BlockPlan:
     """What the reader holds while it decodes the row group."""
     retained_bytes: int
     """What may still be in use, as views, while the next row group is decoded."""
+    group_bytes: int
+    """Columns are decoded in groups whose pages take at most this."""
+    batch_bytes: int
+    """What a batch may take, decoded in part or with its texts written out."""
 
 
 def plan_blocks(blocks: Sequence[Block], files: Sequence[DataFile], share: Share) -> list[BlockPlan]:
@@ -37,7 +48,7 @@ def plan_blocks(blocks: Sequence[Block], files: Sequence[DataFile], share: Share
     What one block needs and what its predecessor retains always fit the share together, in any order. Raises
     BudgetExceeded where a row group does not even fit page by page.
     """
-    whole = [_whole(block) for block in blocks]
+    whole = [_whole(block, share.limit_bytes) for block in blocks]
     paged = [_paged(block, share.limit_bytes) for block in blocks]
     most_retained_bytes = _most_retained_bytes(whole, paged, share.limit_bytes)
     plans = []
@@ -49,6 +60,55 @@ def plan_blocks(blocks: Sequence[Block], files: Sequence[DataFile], share: Share
     return plans
 
 
+def least_bytes(blocks: Iterable[Block]) -> int:
+    """The smallest share with which the blocks can be read, to a KiB."""
+    low, high = 0, 1
+    largest = _largest(blocks)
+    while not _fit(largest, high * KIB):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fit(largest, middle * KIB) else (middle, high)
+    return high * KIB
+
+
+def ample_bytes(blocks: Iterable[Block]) -> int:
+    """The share with which the blocks are read fastest."""
+    high = 1
+    largest = _largest(blocks)
+    while not all(_is_ample(block, high * MIB) for block in largest):
+        high += max(1, high // 8)
+    return high * MIB
+
+
+def _is_ample(block: Block, limit_bytes: int) -> bool:
+    whole, paged = _whole(block, limit_bytes), _paged(block, limit_bytes)
+    if block.decoded_bytes <= _MOST_WHOLE_BYTES:
+        return whole.retained_bytes + max(whole.needed_bytes, paged.needed_bytes) <= limit_bytes
+    is_full_size = limit_bytes // _BATCH_SHARE >= _MOST_BATCH_BYTES or paged.batch_rows == _MOST_PAGED_ROWS
+    return is_full_size and paged.group_bytes >= block.paging_bytes and paged.needed_bytes <= limit_bytes
+
+
+def _largest(blocks: Iterable[Block]) -> list[Block]:
+    """The few blocks that decide, by each measure."""
+    blocks = list(blocks)
+    if not blocks:
+        return []
+    measures = (
+        lambda block: block.decoded_bytes,
+        lambda block: block.decoded_bytes if block.decoded_bytes <= _MOST_WHOLE_BYTES else 0,
+        lambda block: block.decoded_bytes / block.num_rows,
+        lambda block: block.paging_bytes,
+        lambda block: block.column_bytes,
+        lambda block: block.dictionary_bytes,
+    )
+    return [max(blocks, key=measure) for measure in measures]
+
+
+def _fit(blocks: Sequence[Block], limit_bytes: int) -> bool:
+    return all(_paged(block, limit_bytes).needed_bytes <= limit_bytes for block in blocks)
+
+
 def _most_retained_bytes(whole: Sequence[BlockPlan], paged: Sequence[BlockPlan], limit_bytes: int) -> int:
     """The size up to which row groups are decoded whole: the largest with which any two neighbours fit."""
     order = sorted(range(len(whole)), key=lambda index: whole[index].retained_bytes)
@@ -57,23 +117,45 @@ def _most_retained_bytes(whole: Sequence[BlockPlan], paged: Sequence[BlockPlan],
     for rank, index in reversed(list(enumerate(order))):
         retained_bytes = whole[index].retained_bytes
         neighbour_bytes = max(most_whole_bytes[rank], most_paged_bytes)
-        if retained_bytes <= _MOST_WHOLE_BYTES and retained_bytes + neighbour_bytes <= limit_bytes:
+        is_small = retained_bytes - whole[index].batch_bytes <= _MOST_WHOLE_BYTES
+        if is_small and retained_bytes + neighbour_bytes <= limit_bytes:
             return retained_bytes
         most_paged_bytes = max(most_paged_bytes, paged[index].needed_bytes)
     return -1
 
 
-def _whole(block: Block) -> BlockPlan:
-    return BlockPlan(None, block.decoded_bytes + block.paging_bytes, retained_bytes=block.decoded_bytes)
+def _text_bytes(block: Block, limit_bytes: int) -> int:
+    """What a batch may grow by when its texts are written out."""
+    return min(limit_bytes // _BATCH_SHARE, _MOST_BATCH_BYTES) if block.has_coded_texts else 0
+
+
+def _whole(block: Block, limit_bytes: int) -> BlockPlan:
+    group_bytes = max(block.column_bytes, min(block.paging_bytes, _WHOLE_GROUP_BYTES))
+    text_bytes = _text_bytes(block, limit_bytes)
+    needed_bytes = block.decoded_bytes + group_bytes + _BATCHES * text_bytes
+    return BlockPlan(None, needed_bytes, block.decoded_bytes + text_bytes, group_bytes, text_bytes)
 
 
 def _paged(block: Block, limit_bytes: int) -> BlockPlan:
-    row_bytes = max(1.0, block.decoded_bytes / block.num_rows)
-    batch_rows = int(limit_bytes // _PAGED_SHARE / row_bytes)
-    batch_rows = max(1, min(batch_rows, _MOST_PAGED_ROWS, block.num_rows))
+    """All columns at once where their pages fit, else in groups, each read anew for every batch."""
+    most_bytes = min(limit_bytes // _BATCH_SHARE, _MOST_BATCH_BYTES)
+    narrow = _in_parts(block, limit_bytes, most_bytes, _MOST_PAGED_ROWS, block.paging_bytes)
+    if narrow.needed_bytes <= limit_bytes:
+        return narrow
+    group_bytes = max(block.column_bytes, limit_bytes // _WIDE_GROUP_SHARE)
+    wide = _in_parts(block, limit_bytes, limit_bytes // _WIDE_BATCH_SHARE, block.num_rows, group_bytes)
+    num_passes = -(-block.num_rows // (wide.batch_rows or 1))
+    return wide if num_passes <= _MOST_PASSES and wide.needed_bytes < narrow.needed_bytes else narrow
+
+
+def _in_parts(block: Block, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int) -> BlockPlan:
+    row_bytes = max(1.0, (block.decoded_bytes - block.dictionary_bytes) / block.num_rows)
+    batch_rows = max(1, min(int(most_bytes / row_bytes), most_rows, block.num_rows))
     batch_bytes = int(batch_rows * row_bytes)
-    needed_bytes = block.paging_bytes + _PAGED_BATCHES * batch_bytes
-    return BlockPlan(batch_rows, needed_bytes, retained_bytes=0)
+    text_bytes = _text_bytes(block, limit_bytes)
+    # Dictionaries exist twice: in the batch that is being made, and in the one that is being cut.
+    needed_bytes = group_bytes + _BATCHES * (batch_bytes + text_bytes) + 2 * block.dictionary_bytes
+    return BlockPlan(batch_rows, needed_bytes, 0, group_bytes, max(batch_bytes, text_bytes))
 
 
 def _too_large(block: Block, plan: BlockPlan, file: DataFile, share: Share) -> str:

@@ -1,0 +1,180 @@
+"""Parquet: what is given out and held stays inside the share, whatever the file hides."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.files import list_files
+from penstock.readers.opening import open_reader
+from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import Reader
+from penstock.runtime.budget import Share
+from tests.readers.samples import flat, open_path, survey_path, take
+
+LONG = "a long text " * 1700
+
+
+def _largest_batch_bytes(reader: Reader, share: Share) -> int:
+    """The largest batch, having checked that each one and all that Arrow has allocated fit the share."""
+    before_bytes, largest_bytes = pa.total_allocated_bytes(), 0
+    for batch in reader:
+        assert batch.nbytes <= share.held_bytes <= share.limit_bytes
+        assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes
+        largest_bytes = max(largest_bytes, batch.nbytes)
+    return largest_bytes
+
+
+def _open(path: Path, share: Share) -> Reader:
+    return open_reader(ReadingSection(), list_files(str(path)), None, share)
+
+
+def _growing(num_short: int, num_long: int) -> pa.Array:
+    words = pa.array(["short", LONG, None])
+    numbers = np.repeat([0, 1, 2], [num_short, num_long, 3]).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers), words).cast(pa.string())
+
+
+def test_a_text_that_grows_behind_the_first_rows_stays_inside_the_share(tmp_path: Path) -> None:
+    """A small file: short rows, then rows of 20 kB that stand once in a dictionary."""
+    table = pa.table({"number": range(42_003), "text": _growing(40_000, 2_000)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    share = Share("reading", 8 * MIB)
+
+    assert (tmp_path / "a.parquet").stat().st_size < MIB
+    assert table.nbytes > 4 * share.limit_bytes
+    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 6
+    assert pa.Table.from_batches(_open(tmp_path, share)).drop_columns("__row__").equals(table)
+
+
+@pytest.mark.parametrize("kind", ["list", "list of lists", "map", "fixed list"])
+def test_texts_in_lists_and_maps_stay_inside_the_share(tmp_path: Path, kind: str) -> None:
+    texts = _growing(4_000, 1_997)
+    offsets = pa.array(range(0, 6_001, 10), pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, texts)
+    nested = {
+        "list": lists,
+        "list of lists": pa.ListArray.from_arrays(pa.array(range(0, 601, 2), pa.int32()), lists),
+        "map": pa.MapArray.from_arrays(offsets, pa.array(["key"] * 6_000), texts),
+        "fixed list": pa.FixedSizeListArray.from_arrays(texts, 10),
+    }[kind]
+    table = pa.table({"nested": nested})
+    pq.write_table(table, tmp_path / "a.parquet")
+    share = Share("reading", 8 * MIB)
+
+    assert table.nbytes > 4 * share.limit_bytes
+    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 8
+    given = pa.Table.from_batches(_open(tmp_path, share)).column("nested")
+    assert given.to_pylist() == nested.to_pylist()
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_lists_that_grow_behind_the_first_rows_are_decoded_in_smaller_batches(
+    tmp_path: Path, use_dictionary: bool
+) -> None:
+    """The footer tells only how many values there are in all: here nearly all are in the last rows."""
+    lengths = np.repeat([1, 20_000], [100_000, 100])
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.arange(offsets[-1]) % 100))
+    pq.write_table(pa.table({"list": lists}), tmp_path / "a.parquet", use_dictionary=use_dictionary)
+    share = Share("reading", 8 * MIB)
+
+    assert lists.nbytes > share.limit_bytes
+    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 2
+    assert pa.Table.from_batches(_open(tmp_path, share)).column("list").combine_chunks().equals(lists)
+
+
+def test_plain_texts_that_grow_behind_the_first_rows(tmp_path: Path) -> None:
+    """Pages grow as well: a writer that looks at their size every 1,024 rows makes one of 20 MB here."""
+    table = pa.table({"text": _growing(40_000, 2_000)})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+    share = Share("reading", 32 * MIB)
+
+    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 2
+    assert pa.Table.from_batches(_open(tmp_path, share)).drop_columns("__row__").equals(table)
+
+
+def test_pages_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    table = pa.table({"text": _growing(40_000, 2_000)})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
+
+    with pytest.raises(
+        BudgetExceeded, match=r"a.parquet: row group 0 has pages that need 2\d.*MiB in all, but"
+    ):
+        list(open_path(tmp_path, share_bytes=8 * MIB))
+
+
+def test_a_place_among_batches_that_were_made_smaller_is_found_again(tmp_path: Path) -> None:
+    lists = pa.array([[0]] * 50_000 + [[1] * 20_000] * 100)
+    pq.write_table(pa.table({"list": lists}), tmp_path / "a.parquet")
+    reader = open_path(tmp_path, share_bytes=8 * MIB)
+    expected = [batch.num_rows for batch in reader]
+    reader.set_epoch(0)
+    taken = take(reader, len(expected) // 2)
+    again = open_path(tmp_path, share_bytes=8 * MIB)
+    again.load_state_dict(reader.state_dict())
+
+    assert len(set(expected)) > 2
+    assert [batch.num_rows for batch in again] == expected[len(taken) :]
+
+
+def test_a_row_that_cannot_fit_names_the_row_and_the_setting(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"texts": [["a"], [LONG] * 100, ["c"]]}), tmp_path / "a.parquet")
+
+    with pytest.raises(BudgetExceeded) as caught:
+        list(open_path(tmp_path, share_bytes=4 * MIB))
+    assert (
+        "a.parquet: row 1 takes 1.9MiB in memory, and 3 times that while it is handed on, but reading "
+        in str(caught.value)
+    )
+    assert str(caught.value).endswith("may hold 4MiB; raise memory.limit, or shorten the row")
+
+
+def _wide(path: Path, num_columns: int, num_rows: int) -> None:
+    generator = np.random.default_rng(0)
+    pq.write_table(
+        pa.table({f"c{index}": generator.integers(0, 2**60, num_rows) for index in range(num_columns)}), path
+    )
+
+
+def test_a_wide_table_is_read_in_groups_of_columns(tmp_path: Path) -> None:
+    """Each column has a dictionary of 1 MiB, which Arrow holds twice: all at once would take the share."""
+    _wide(tmp_path / "a.parquet", num_columns=40, num_rows=150_000)
+    share = Share("reading", 48 * MIB)
+    reader = _open(tmp_path, share)
+    before_bytes, sums = pa.total_allocated_bytes(), np.zeros(40, np.uint64)
+    for batch in reader:
+        assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes <= share.limit_bytes
+        sums += np.array([np.asarray(column).astype(np.uint64).sum() for column in batch.columns[:-1]])
+
+    expected = pq.read_table(tmp_path / "a.parquet")
+    assert sums.tolist() == [np.asarray(column).astype(np.uint64).sum() for column in expected.columns]
+
+
+def test_small_pages_are_counted_as_small(tmp_path: Path) -> None:
+    """240 columns needed 2.2 MiB each whatever their pages."""
+    table = pa.table({f"c{index}": np.arange(40_000) for index in range(240)})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, data_page_size=16 * KIB)
+
+    assert survey_path(tmp_path).least_bytes < 24 * MIB
+
+
+def test_the_least_share_is_enough_and_less_is_not(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000}), tmp_path / "a.parquet")
+    least_bytes = survey_path(tmp_path).least_bytes
+
+    assert flat(open_path(tmp_path, share_bytes=least_bytes), "x") == list(range(300_000))
+    with pytest.raises(BudgetExceeded):
+        open_path(tmp_path, share_bytes=least_bytes - 2 * KIB)
+
+
+def test_the_ample_share_decodes_row_groups_whole(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": np.arange(30_000)}), tmp_path / "a.parquet", row_group_size=10_000)
+    ample_bytes = survey_path(tmp_path).ample_bytes
+
+    assert ample_bytes <= MIB
+    assert [batch.num_rows for batch in open_path(tmp_path, share_bytes=ample_bytes)] == [10_000] * 3

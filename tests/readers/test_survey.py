@@ -1,0 +1,74 @@
+"""What is known of files before anybody decides how many bytes reading may take."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.config.sizes import KIB, MIB
+from penstock.readers import csv_types
+from penstock.readers.files import list_files
+from penstock.readers.opening import open_reader
+from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.survey import survey
+from penstock.runtime.budget import Share
+from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet
+
+
+def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
+    found = survey_path(write_parquet(tmp_path, [5, 3]), columns=["text", "number"])
+
+    assert found.schema.names == ["text", "number", ROW_COLUMN]
+    assert found.num_rows == 8
+    assert found.row_bytes == 8 + 8 + 4 + len("row 1") + 1  # a bit per value tells nulls
+    assert found.least_bytes <= found.ample_bytes == MIB
+
+
+def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
+    found = survey_path(write_csv(tmp_path, [5, 3]), CSV_WITH_HEADER)
+
+    assert found.schema.names == ["number", "text", ROW_COLUMN]
+    assert found.num_rows is None
+    assert found.row_bytes == 8 + 8 + 4 + len("row 1")
+    assert (found.least_bytes, found.ample_bytes) == (128 * KIB, 64 * MIB)
+
+
+def test_long_records_need_a_larger_share(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\n" + ("x" * 10_000 + "\n") * 3)
+
+    assert survey_path(tmp_path, CSV_WITH_HEADER).least_bytes == 32 * 10_001
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_csv])
+def test_no_rows_at_all(tmp_path: Path, write: object) -> None:
+    found = survey_path(write(tmp_path, [0]), CSV_WITH_HEADER)  # type: ignore[operator]
+
+    assert found.row_bytes == 1
+    assert found.least_bytes <= found.ample_bytes
+
+
+def test_rows_are_sampled_from_several_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a"] * 1000 + ["b" * 1001] * 1000})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100)
+
+    assert 500 <= survey_path(tmp_path).row_bytes <= 520
+
+
+def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,zip\n1,02134\n2,7\n"))
+    files = list_files(str(tmp_path))
+    found = survey(CSV_WITH_HEADER, files, ["zip", "x"], text_columns=["zip"])
+    monkeypatch.setattr(csv_types, "sample_texts", None)
+    for _ in range(2):
+        reader = open_reader(CSV_WITH_HEADER, files, ["zip", "x"], Share("reading", MIB), survey=found)
+        assert flat(reader, "zip") == ["02134", "7"]
+
+
+def test_a_survey_of_other_columns_is_refused(tmp_path: Path) -> None:
+    files = list_files(str(write_csv(tmp_path, [3])))
+    found = survey(CSV_WITH_HEADER, files, ["text"])
+
+    with pytest.raises(ValueError, match="the survey is of other files or other columns"):
+        open_reader(CSV_WITH_HEADER, files, ["number"], Share("reading", MIB), survey=found)
