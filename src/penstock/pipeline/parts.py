@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.tensors.batch import Batch
 
 
-BINARY_LOSSES = frozenset({"binary_cross_entropy", "binary_focal_loss"})
 MODES = ("train", "eval", "predict")
 
 
@@ -40,13 +39,8 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     """What turns record batches into parsed columns for this run."""
     data = run.data_config
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
-    return Parser(used_features(run), labels, weights, file_paths or [], binary_labels(run))
-
-
-def binary_labels(run: RunConfig) -> list[str]:
-    """The labels that a loss wants within 0 and 1: that of a model with one task, where its loss is of that kind."""
-    losses = [chosen[0] for loss in model_section(run).losses if (chosen := loss.chosen("loss"))]
-    return run.data_config.label_fields[:1] if BINARY_LOSSES.intersection(losses) else []
+    binary = model_section(run).binary_labels(data.label_fields)
+    return Parser(used_features(run), labels, weights, file_paths or [], binary)
 
 
 def build_model(run: RunConfig) -> "Model":
