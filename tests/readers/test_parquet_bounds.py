@@ -98,6 +98,25 @@ def test_plain_texts_that_grow_behind_the_first_rows(tmp_path: Path) -> None:
     assert pa.Table.from_batches(_open(tmp_path, share)).drop_columns("__row__").equals(table)
 
 
+@pytest.mark.parametrize("share_bytes", [24 * MIB, 256 * MIB])
+def test_a_long_text_in_a_dictionary_that_grew_full(tmp_path: Path, share_bytes: int) -> None:
+    """Behind many texts of their own, which stand as they are, nothing tells of the long ones."""
+    words = pa.array([f"text number {number}" for number in range(60_000)] + [LONG])
+    numbers = np.concatenate([np.arange(2_000), np.full(10_000, 60_000), np.arange(60_000)]).astype(np.int32)
+    texts = pa.DictionaryArray.from_arrays(pa.array(numbers), words).cast(pa.large_string())
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    share = Share("reading", share_bytes)
+    num_rows = 0
+    before_bytes = pa.total_allocated_bytes()
+    for batch in _open(tmp_path, share):
+        assert batch.nbytes <= share.held_bytes <= share.limit_bytes
+        assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes
+        assert batch.column("text").equals(texts.slice(num_rows, batch.num_rows))
+        num_rows += batch.num_rows
+
+    assert num_rows == len(texts)
+
+
 def test_pages_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
     table = pa.table({"text": _growing(40_000, 2_000)})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
@@ -120,6 +139,22 @@ def test_a_place_among_batches_that_were_made_smaller_is_found_again(tmp_path: P
 
     assert len(set(expected)) > 2
     assert [batch.num_rows for batch in again] == expected[len(taken) :]
+
+
+def test_where_batches_end_does_not_depend_on_the_row_group_before(tmp_path: Path) -> None:
+    """Else a run that continues in the second row group, with nothing retained, would cut otherwise."""
+    words = pa.array([f"text number {number}" for number in range(60_000)] + [LONG[:200]])
+    numbers = np.concatenate([np.full(1_000, 60_000), np.arange(60_000)]).astype(np.int32)
+    texts = pa.DictionaryArray.from_arrays(pa.array(numbers), words).cast(pa.string())
+    table = pa.table({"text": pa.concat_arrays([texts, texts, texts])})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(texts))
+    for share_bytes in (10 * MIB, 24 * MIB, 32 * MIB):
+        reader = open_path(tmp_path, share_bytes=share_bytes)
+        expected = [batch.num_rows for batch in reader]
+        for stop in range(len(expected)):
+            reader.set_epoch(0)
+            take(reader, stop)
+            assert [batch.num_rows for batch in reader] == expected[stop:]
 
 
 def test_a_row_that_cannot_fit_names_the_row_and_the_setting(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The headers of Parquet pages, as far as memory is concerned: kind, sizes, and where the next page begins.
 
-Arrow offers no access to them. They are Thrift structures in the compact protocol, of which only the first three
-fields matter here; the rest is stepped over to find the end of the header.
+Arrow offers no access to them. They are Thrift structures in the compact protocol, of which only a few fields
+matter here; the rest is stepped over to find the end of the header.
 """
 
 import os
@@ -13,6 +13,8 @@ _FIRST_READ_BYTES = 128
 _MOST_HEADER_BYTES = 256 * KIB
 """A header may hold statistics, with texts in them."""
 _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 3, (4, 5, 6), 7, 8, (9, 10), 12
+_KIND, _SIZE, _COMPRESSED_SIZE, _NUM_DICTIONARY_VALUES = (1,), (2,), (3,), (7, 1)
+"""Fields by their numbers, and by those of the structure they are in."""
 DICTIONARY_PAGE = 2
 
 
@@ -25,6 +27,7 @@ class PageHeader:
     """Decompressed."""
     end: int
     """Where the next page begins in the file."""
+    num_dictionary_values: int = 0
 
 
 def read_page_header(descriptor: int, offset: int) -> PageHeader | None:
@@ -35,15 +38,16 @@ def read_page_header(descriptor: int, offset: int) -> PageHeader | None:
             integers, header_end = _integers_of_struct(data)
         except IndexError:
             continue
-        if {1, 2, 3} <= integers.keys():
-            return PageHeader(integers[1], integers[2], offset + header_end + integers[3])
+        if _KIND in integers and _SIZE in integers and _COMPRESSED_SIZE in integers:
+            end = offset + header_end + integers[_COMPRESSED_SIZE]
+            return PageHeader(integers[_KIND], integers[_SIZE], end, integers.get(_NUM_DICTIONARY_VALUES, 0))
         return None
     return None
 
 
-def _integers_of_struct(data: bytes) -> tuple[dict[int, int], int]:
-    """The integer fields of the structure at the start, by their numbers, and where it ends."""
-    integers: dict[int, int] = {}
+def _integers_of_struct(data: bytes) -> tuple[dict[tuple[int, ...], int], int]:
+    """The integer fields of the structure at the start, those of inner ones too, and where it ends."""
+    integers: dict[tuple[int, ...], int] = {}
     position = field = 0
     while data[position]:
         kind, step = data[position] & 0x0F, data[position] >> 4
@@ -54,7 +58,11 @@ def _integers_of_struct(data: bytes) -> tuple[dict[int, int], int]:
         field += step
         if kind in _INTEGERS:
             value, position = _varint(data, position)
-            integers[field] = value >> 1
+            integers[field,] = value >> 1
+        elif kind == _STRUCT:
+            inner, inner_bytes = _integers_of_struct(data[position:])
+            integers |= {(field, *path): value for path, value in inner.items()}
+            position += inner_bytes
         else:
             position = _after(data, position, kind)
     return integers, position + 1

@@ -22,7 +22,7 @@ from penstock.readers.order import block_order
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.parquet_decode import BlockDecoder
 from penstock.readers.parquet_layout import Block, Layout, open_file, read_layout, reading_file
-from penstock.readers.parquet_plan import BlockPlan, ample_bytes, least_bytes, plan_blocks
+from penstock.readers.parquet_plan import BlockPlan, ample_bytes, least_bytes, most_needed_bytes, plan_blocks
 from penstock.readers.parquet_sample import sampled_row_bytes
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import Reader
@@ -100,8 +100,12 @@ class ParquetStream:
         self._fingerprints = list(layout.fingerprints)
         self.num_rows = sum(layout.file_rows)
         """Rows of one epoch."""
-        self._session = _Session(files, layout, share)
+        self._session = self._new_session()
         self.set_epoch(0)
+
+    def _new_session(self) -> "_Session":
+        most_bytes = most_needed_bytes(self._plans, self._share.limit_bytes)
+        return _Session(self._files, self._layout, self._share, RollingLease(self._share, most_bytes))
 
     @property
     def schema(self) -> pa.Schema:
@@ -137,7 +141,7 @@ class ParquetStream:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Record batches from the present place on: a whole row group each, or a part of a large one."""
         self._session.close()
-        with _Session(self._files, self._layout, self._share) as session:
+        with self._new_session() as session:
             self._session = session
             while self._num_blocks_done < len(self._blocks):
                 index = int(self._order[self._num_blocks_done])
@@ -162,11 +166,11 @@ class ParquetStream:
 class _Session:
     """What one iteration holds: open files, and the bytes of the block in work and of the one before."""
 
-    def __init__(self, files: Sequence[DataFile], layout: Layout, share: Share) -> None:
+    def __init__(self, files: Sequence[DataFile], layout: Layout, share: Share, lease: RollingLease) -> None:
         self._files = files
         self._layout = layout
         self._share = share
-        self._lease = RollingLease(share)
+        self._lease = lease
         self._opened: dict[int, pq.ParquetFile] = {}
 
     def __enter__(self) -> Self:
@@ -184,10 +188,8 @@ class _Session:
     def decode(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         """All rows of a block, as its plan says."""
         file = self._files[block.file_index]
-        coded_texts = self._layout.coded_texts[block.file_index]
-        decoder = BlockDecoder(
-            file, self._open(block), self._layout.schema, coded_texts, self._share, self._lease
-        )
+        texts = self._layout.texts[block.file_index]
+        decoder = BlockDecoder(file, self._open(block), self._layout.schema, texts, self._share, self._lease)
         with reading_file(file):
             yield from decoder.batches(block, plan)
 
@@ -197,8 +199,8 @@ class _Session:
         if opened is None:
             if len(self._opened) == _MOST_OPEN_FILES:
                 self._opened.pop(next(iter(self._opened))).close()
-            file, coded_texts = self._files[block.file_index], self._layout.coded_texts[block.file_index]
-            opened = open_file(file, coded_texts)
+            texts = self._layout.texts[block.file_index]
+            opened = open_file(self._files[block.file_index], texts.coded)
         self._opened[block.file_index] = opened
         _check_unchanged(block, opened.metadata, self._files[block.file_index])
         return opened

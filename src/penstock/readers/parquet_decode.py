@@ -5,6 +5,7 @@ comes out larger than planned, the lease grows; where it cannot, the rows are de
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,8 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.readers.files import DataFile
 from penstock.readers.leasing import RollingLease
-from penstock.readers.parquet_layout import Block, column_costs
+from penstock.readers.mixed_texts import worst_text_bytes
+from penstock.readers.parquet_layout import Block, TextColumns, column_costs
 from penstock.readers.parquet_pages import all_pages
 from penstock.readers.parquet_plan import BlockPlan
 from penstock.readers.texts import cuts, write_out, written_out_ends
@@ -24,6 +26,8 @@ from penstock.runtime.budget import Share
 _SHRINK = 8
 """Rows that take too much are decoded again in batches so many times smaller."""
 _COPIES = 3
+_MIXED_SHARE = 16
+"""The part of the share that a batch takes where every text might be the longest."""
 
 
 class BlockDecoder:
@@ -34,14 +38,14 @@ class BlockDecoder:
         file: DataFile,
         opened: pq.ParquetFile,
         schema: pa.Schema,
-        coded_texts: Sequence[str],
+        texts: TextColumns,
         share: Share,
         lease: RollingLease,
     ) -> None:
         self._file = file
         self._opened = opened
         self._schema = schema
-        self._coded_texts = coded_texts
+        self._texts = texts
         self._share = share
         self._lease = lease
         self._extra_bytes = 0
@@ -50,6 +54,7 @@ class BlockDecoder:
         """All rows of a block, in batches that take at most what the plan says."""
         self._lease.move_on(plan.needed_bytes, plan.retained_bytes)
         self._extra_bytes = 0
+        plan = self._with_mixed_texts(block, plan)
         first_row = block.first_row
         parts = self._whole(block, plan) if plan.batch_rows is None else self._paged(block, plan)
         for part in parts:
@@ -58,6 +63,22 @@ class BlockDecoder:
             else:
                 yield from self._written_out(part, plan, first_row)
             first_row += part.num_rows
+
+    def _with_mixed_texts(self, block: Block, plan: BlockPlan) -> BlockPlan:
+        """The plan, with fewer rows at a time where the longest text in every row would not fit."""
+        if not self._texts.mixed:
+            return plan
+        worst_bytes = worst_text_bytes(self._file, self._opened.metadata, block, self._texts.mixed)
+        batch_rows = plan.batch_rows or block.num_rows
+        copies, retained_part = (1, 1) if plan.batch_rows is None else (_COPIES, 0)
+        extra_bytes = copies * worst_bytes * batch_rows // block.num_rows - plan.batch_bytes
+        if self._cover(extra_bytes, retained_part):
+            return plan
+        batch_bytes = self._share.limit_bytes // _MIXED_SHARE
+        fitting_rows = max(1, batch_bytes * block.num_rows // worst_bytes)
+        group_bytes = max(plan.group_bytes, block.paging_bytes)
+        self._cover_pages(block, plan, group_bytes - plan.group_bytes)
+        return replace(plan, batch_rows=min(batch_rows, fitting_rows), group_bytes=group_bytes)
 
     def _whole(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         groups = self._column_groups(block, plan)
@@ -105,7 +126,7 @@ class BlockDecoder:
                 self._opened.metadata,
                 block.row_group,
                 self._schema.names,
-                self._coded_texts,
+                self._texts.coded,
                 pages_of=all_pages,
             )
         groups: list[list[str]] = [[]]
@@ -134,12 +155,15 @@ class BlockDecoder:
         planned_bytes = plan.batch_bytes + block.dictionary_bytes
         return self._cover(_COPIES * (batch.nbytes - planned_bytes))
 
-    def _cover(self, extra_bytes: int) -> bool:
-        """Whether the block may hold so much more than planned; the lease grows to it."""
+    def _cover(self, extra_bytes: int, retained_part: int = 0) -> bool:
+        """Whether the block may hold so much more than planned; the lease grows to it.
+
+        `retained_part`: one of how many parts stays in use after the block, 0: none.
+        """
         missing_bytes = extra_bytes - self._extra_bytes
         if missing_bytes <= 0:
             return True
-        if not self._lease.grow(missing_bytes):
+        if not self._lease.grow(missing_bytes, missing_bytes // retained_part if retained_part else 0):
             return False
         self._extra_bytes = extra_bytes
         return True
@@ -150,10 +174,11 @@ class BlockDecoder:
 
     def _written_out(self, part: pa.RecordBatch, plan: BlockPlan, first_row: int) -> Iterator[pa.RecordBatch]:
         """The rows of a part with their texts written out, a few at a time."""
-        ends = written_out_ends(part, self._schema)
+        ends = written_out_ends(part, self._schema, while_made=True)
         for start, end in cuts(ends, plan.batch_bytes):
             row_bytes = int(ends[end] - ends[start])
-            if not self._cover(_COPIES * (row_bytes - plan.batch_bytes)):
+            retained_part = _COPIES if plan.retained_bytes else 0
+            if not self._cover(_COPIES * (row_bytes - plan.batch_bytes), retained_part):
                 raise BudgetExceeded(self._row_too_large(first_row + start, row_bytes))
             yield write_out(part.slice(start, end - start), self._schema)
 

@@ -27,6 +27,8 @@ _MEASURING_BYTES = 16
 """Per value of a text in a dictionary: its number there, and its length while rows are measured."""
 _HASHED_BYTES = 96
 """Per distinct text while Arrow builds a dictionary (measured)."""
+_NUMBER_BYTES = 4
+"""At most, of a number into a dictionary and of its levels, as encoded."""
 _UNBOUNDED_ENCODING = "DELTA_BYTE_ARRAY"
 
 
@@ -45,7 +47,9 @@ class Block:
     column_bytes: int = 0
     """The largest part of `paging_bytes` that is of one column."""
     dictionary_bytes: int = 0
-    """The part of `decoded_bytes` that does not shrink with the rows: texts in dictionaries."""
+    """The part of `decoded_bytes` and `hashing_bytes` that does not shrink with the rows."""
+    hashing_bytes: int = 0
+    """What building the dictionaries takes, while they are built."""
     has_coded_texts: bool = False
     """Whether rows grow when they are given out, because texts are written out."""
 
@@ -58,9 +62,19 @@ class Layout:
     """The wanted columns, as they are given out."""
     blocks: tuple[Block, ...]
     file_rows: tuple[int, ...]
-    coded_texts: tuple[tuple[str, ...], ...]
-    """Per file: the physical columns that are decoded as dictionaries."""
+    texts: tuple["TextColumns", ...]
+    """Per file: the texts that may be far larger in memory than in the file."""
     fingerprints: tuple[Fingerprint, ...]
+
+
+class TextColumns(NamedTuple):
+    """Physical columns with texts in dictionaries, by what the dictionaries say of their size."""
+
+    coded: tuple[str, ...]
+    """All texts are in dictionaries: they are decoded as such."""
+    mixed: tuple[str, ...]
+    """A dictionary grew full, and the rest stands as it is: decoding all as dictionaries would hold every text
+    of the row group, so they are decoded as texts, in batches bounded by the longest text of the dictionary."""
 
 
 class ColumnCost(NamedTuple):
@@ -69,6 +83,7 @@ class ColumnCost(NamedTuple):
     decoded_bytes: int
     dictionary_bytes: int
     paging_bytes: int
+    hashing_bytes: int
 
 
 def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> pq.ParquetFile:
@@ -104,48 +119,49 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Lay
     schema: pa.Schema | None = None
     blocks: list[Block] = []
     file_rows: list[int] = []
-    coded_texts: list[tuple[str, ...]] = []
+    texts: list[TextColumns] = []
     for file_index, file in enumerate(files):
         with open_file(file) as opened:
             wanted = project(opened.schema_arrow, columns, file.path)
             schema = join_schemas(schema, files[0].path, wanted, file.path)
             columns = schema.names
-            coded_texts.append(_coded_texts(opened.metadata, columns))
-            blocks += _blocks_of(file, opened.metadata, file_index, columns, coded_texts[-1])
+            with open(file.path, "rb", buffering=0) as source:
+                texts.append(_text_columns(source.fileno(), opened.metadata, columns))
+                blocks += _blocks_of(source.fileno(), opened.metadata, file_index, columns, texts[-1].coded)
             file_rows.append(opened.metadata.num_rows)
     if schema is None:
         raise DataError("no Parquet files are given")
     fingerprints = tuple(
         fingerprint(file, rows, parquet_checksum(file)) for file, rows in zip(files, file_rows, strict=True)
     )
-    return Layout(schema, tuple(blocks), tuple(file_rows), tuple(coded_texts), fingerprints)
+    return Layout(schema, tuple(blocks), tuple(file_rows), tuple(texts), fingerprints)
 
 
 def _blocks_of(
-    file: DataFile,
+    descriptor: int,
     metadata: pq.FileMetaData,
     file_index: int,
     columns: Sequence[str],
     coded_texts: Sequence[str],
 ) -> Iterator[Block]:
     first_row = 0
-    with open(file.path, "rb", buffering=0) as source:
-        for index in range(metadata.num_row_groups):
-            costs = column_costs(source.fileno(), metadata, index, columns, coded_texts)
-            num_rows = metadata.row_group(index).num_rows
-            if num_rows:
-                yield Block(
-                    file_index,
-                    index,
-                    first_row,
-                    num_rows,
-                    decoded_bytes=sum(cost.decoded_bytes for cost in costs.values()),
-                    paging_bytes=sum(cost.paging_bytes for cost in costs.values()),
-                    column_bytes=max(cost.paging_bytes for cost in costs.values()),
-                    dictionary_bytes=sum(cost.dictionary_bytes for cost in costs.values()),
-                    has_coded_texts=bool(coded_texts),
-                )
-            first_row += num_rows
+    for index in range(metadata.num_row_groups):
+        costs = column_costs(descriptor, metadata, index, columns, coded_texts).values()
+        num_rows = metadata.row_group(index).num_rows
+        if num_rows:
+            yield Block(
+                file_index,
+                index,
+                first_row,
+                num_rows,
+                decoded_bytes=sum(cost.decoded_bytes for cost in costs),
+                paging_bytes=sum(cost.paging_bytes for cost in costs),
+                column_bytes=max(cost.paging_bytes for cost in costs),
+                dictionary_bytes=sum(cost.dictionary_bytes for cost in costs),
+                hashing_bytes=sum(cost.hashing_bytes for cost in costs),
+                has_coded_texts=bool(coded_texts),
+            )
+        first_row += num_rows
 
 
 def column_costs(
@@ -158,7 +174,7 @@ def column_costs(
 ) -> dict[str, ColumnCost]:
     """What each wanted column of a row group takes, all its physical columns together."""
     group = metadata.row_group(row_group)
-    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0))
+    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0, 0))
     for leaf, name in _leaves(metadata, columns):
         column, chunk = metadata.schema.column(leaf), group.column(leaf)
         pages = pages_of(descriptor, chunk)
@@ -173,17 +189,19 @@ def _leaf_cost(
     values, text_bytes = chunk.num_values, chunk.total_uncompressed_size
     nesting_bytes = column.max_repetition_level * (values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
     if is_coded:
-        distinct = min(values, text_bytes // _OFFSET_BYTES)
-        distinct_in_dictionary = min(distinct, pages.dictionary_bytes // _OFFSET_BYTES)
-        decoded_bytes = text_bytes + values * (_OFFSET_BYTES + _MEASURING_BYTES) + distinct * _HASHED_BYTES
-        dictionary_bytes = pages.dictionary_bytes + distinct_in_dictionary * _HASHED_BYTES
-        dictionary_bytes = min(dictionary_bytes, decoded_bytes)
-        return ColumnCost(decoded_bytes + nesting_bytes, dictionary_bytes, pages.held_bytes)
+        distinct = min(values, pages.num_dictionary_values or text_bytes // _OFFSET_BYTES)
+        return ColumnCost(
+            text_bytes + values * (_OFFSET_BYTES + _MEASURING_BYTES) + nesting_bytes,
+            pages.dictionary_bytes + distinct * _HASHED_BYTES,
+            pages.held_bytes,
+            distinct * _HASHED_BYTES,
+        )
     if _is_text(column):
-        decoded_bytes = text_bytes + values * (_OFFSET_BYTES + _VALIDITY_BYTES)
+        mean_bytes = pages.dictionary_bytes // max(1, pages.num_dictionary_values)
+        decoded_bytes = max(text_bytes, values * mean_bytes) + values * (_OFFSET_BYTES + _VALIDITY_BYTES)
     else:
         decoded_bytes = values * (_width_bytes(column) + _VALIDITY_BYTES)
-    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes)
+    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes, 0)
 
 
 def _is_text(column: pq.ColumnSchema) -> bool:
@@ -196,17 +214,26 @@ def _width_bytes(column: pq.ColumnSchema) -> int:
     return _WIDTH_BYTES.get(column.physical_type) or column.length or _DECIMAL_BYTES
 
 
-def _coded_texts(metadata: pq.FileMetaData, columns: Sequence[str]) -> tuple[str, ...]:
-    """The texts that may be far larger in memory than in the file."""
-    found = []
+def _text_columns(descriptor: int, metadata: pq.FileMetaData, columns: Sequence[str]) -> TextColumns:
+    coded, mixed = [], []
     for leaf, _ in _leaves(metadata, columns):
         column = metadata.schema.column(leaf)
         if not _is_text(column):
             continue
-        chunks = (metadata.row_group(index).column(leaf) for index in range(metadata.num_row_groups))
-        if any(chunk.has_dictionary_page or _UNBOUNDED_ENCODING in chunk.encodings for chunk in chunks):
-            found.append(column.path)
-    return tuple(found)
+        chunks = [metadata.row_group(index).column(leaf) for index in range(metadata.num_row_groups)]
+        if any(_is_mixed(descriptor, chunk) for chunk in chunks):
+            mixed.append(column.path)
+        elif any(chunk.has_dictionary_page or _UNBOUNDED_ENCODING in chunk.encodings for chunk in chunks):
+            coded.append(column.path)
+    return TextColumns(tuple(coded), tuple(mixed))
+
+
+def _is_mixed(descriptor: int, chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a chunk has more bytes than a dictionary and numbers into it can take."""
+    if not chunk.has_dictionary_page or "PLAIN" not in chunk.encodings:
+        return False
+    numbers_bytes = chunk.num_values * _NUMBER_BYTES
+    return chunk.total_uncompressed_size > first_pages(descriptor, chunk).dictionary_bytes + numbers_bytes
 
 
 def _leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ page. Before the start the first headers are read, which tell it for most files;
 of them, since pages may grow.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
@@ -19,6 +19,9 @@ _USUAL_PAGE_BYTES = 9 * MIB // 8
 _PROBED_FROM_BYTES = 128 * KIB
 """Smaller chunks are counted whole: reading headers would tell little."""
 
+_LEAST_TEXT_BYTES = 4
+"""Of a text in a dictionary, its length."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkPages:
@@ -26,6 +29,7 @@ class ChunkPages:
 
     dictionary_bytes: int
     page_bytes: int
+    num_dictionary_values: int = 0
 
     @property
     def held_bytes(self) -> int:
@@ -36,26 +40,27 @@ class ChunkPages:
 def first_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     """What the first pages of a chunk let expect."""
     total_bytes = chunk.total_uncompressed_size
-    is_coded = chunk.has_dictionary_page
-    dictionary_bytes = min(total_bytes, _USUAL_PAGE_BYTES) if is_coded else 0
     if total_bytes < _PROBED_FROM_BYTES:
-        return ChunkPages(dictionary_bytes, total_bytes)
+        return _at_most(chunk)
+    pages = _at_most(chunk)
     page = read_page_header(descriptor, _start(chunk))
     if page is not None and page.kind == DICTIONARY_PAGE:
-        dictionary_bytes = page.size_bytes
+        pages = replace(
+            pages, dictionary_bytes=page.size_bytes, num_dictionary_values=page.num_dictionary_values
+        )
         page = read_page_header(descriptor, page.end)
     if page is None:
-        return ChunkPages(dictionary_bytes, min(total_bytes, _USUAL_PAGE_BYTES))
+        return pages
     # Behind a dictionary that grew full come pages of another encoding, larger than the first.
-    page_bytes = max(2 * page.size_bytes, _USUAL_PAGE_BYTES if is_coded else 0)
-    return ChunkPages(dictionary_bytes, min(total_bytes, page_bytes))
+    page_bytes = max(2 * page.size_bytes, _USUAL_PAGE_BYTES if chunk.has_dictionary_page else 0)
+    return replace(pages, page_bytes=min(total_bytes, page_bytes))
 
 
 def all_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     """What a chunk really holds; as far as its headers can be read."""
     if chunk.total_uncompressed_size < _PROBED_FROM_BYTES:
-        return first_pages(descriptor, chunk)
-    dictionary_bytes = page_bytes = 0
+        return _at_most(chunk)
+    pages = ChunkPages(0, 0)
     offset = _start(chunk)
     end = offset + chunk.total_compressed_size
     while offset < end:
@@ -63,11 +68,21 @@ def all_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
         if page is None:
             return first_pages(descriptor, chunk)
         if page.kind == DICTIONARY_PAGE:
-            dictionary_bytes = max(dictionary_bytes, page.size_bytes)
-        else:
-            page_bytes = max(page_bytes, page.size_bytes)
+            pages = replace(
+                pages, dictionary_bytes=page.size_bytes, num_dictionary_values=page.num_dictionary_values
+            )
+        elif page.size_bytes > pages.page_bytes:
+            pages = replace(pages, page_bytes=page.size_bytes)
         offset = page.end
-    return ChunkPages(dictionary_bytes, page_bytes)
+    return pages
+
+
+def _at_most(chunk: pq.ColumnChunkMetaData) -> ChunkPages:
+    """What can be said without a look: no page is larger than the chunk, and hardly any than usual."""
+    page_bytes = min(chunk.total_uncompressed_size, _USUAL_PAGE_BYTES)
+    if not chunk.has_dictionary_page:
+        return ChunkPages(0, page_bytes)
+    return ChunkPages(page_bytes, page_bytes, min(chunk.num_values, page_bytes // _LEAST_TEXT_BYTES))
 
 
 def _start(chunk: pq.ColumnChunkMetaData) -> int:

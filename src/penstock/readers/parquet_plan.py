@@ -60,6 +60,15 @@ def plan_blocks(blocks: Sequence[Block], files: Sequence[DataFile], share: Share
     return plans
 
 
+def most_needed_bytes(plans: Sequence[BlockPlan], limit_bytes: int) -> int:
+    """To what a block in work may grow beyond its plan; the rest of the share is for what blocks retain."""
+    needed_bytes = max((plan.needed_bytes for plan in plans), default=0)
+    retained_bytes = max((plan.retained_bytes for plan in plans), default=0)
+    if not retained_bytes:
+        return limit_bytes
+    return needed_bytes + (limit_bytes - needed_bytes - retained_bytes) // 2
+
+
 def least_bytes(blocks: Iterable[Block]) -> int:
     """The smallest share with which the blocks can be read, to a KiB."""
     low, high = 0, 1
@@ -132,7 +141,7 @@ def _text_bytes(block: Block, limit_bytes: int) -> int:
 def _whole(block: Block, limit_bytes: int) -> BlockPlan:
     group_bytes = max(block.column_bytes, min(block.paging_bytes, _WHOLE_GROUP_BYTES))
     text_bytes = _text_bytes(block, limit_bytes)
-    needed_bytes = block.decoded_bytes + group_bytes + _BATCHES * text_bytes
+    needed_bytes = block.decoded_bytes + block.hashing_bytes + group_bytes + _BATCHES * text_bytes
     return BlockPlan(None, needed_bytes, block.decoded_bytes + text_bytes, group_bytes, text_bytes)
 
 
@@ -149,7 +158,8 @@ def _paged(block: Block, limit_bytes: int) -> BlockPlan:
 
 
 def _in_parts(block: Block, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int) -> BlockPlan:
-    row_bytes = max(1.0, (block.decoded_bytes - block.dictionary_bytes) / block.num_rows)
+    varying_bytes = block.decoded_bytes + block.hashing_bytes - block.dictionary_bytes
+    row_bytes = max(1.0, varying_bytes / block.num_rows)
     batch_rows = max(1, min(int(most_bytes / row_bytes), most_rows, block.num_rows))
     batch_bytes = int(batch_rows * row_bytes)
     text_bytes = _text_bytes(block, limit_bytes)

@@ -28,7 +28,7 @@ def sampled_row_bytes(files: Sequence[DataFile], layout: Layout) -> int:
     num_bytes = num_rows = 0
     for block in (layout.blocks[place] for place in places):
         file = files[block.file_index]
-        with open_file(file, layout.coded_texts[block.file_index]) as opened, reading_file(file):
+        with open_file(file, layout.texts[block.file_index].coded) as opened, reading_file(file):
             is_small = block.decoded_bytes <= _MOST_WHOLE_BYTES
             sampled_rows = block.num_rows if is_small else min(block.num_rows, _MOST_ROWS)
             block_bytes = _bytes_of(opened, block, layout, sampled_rows)
