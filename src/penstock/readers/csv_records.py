@@ -26,6 +26,8 @@ def end_of_last_record(text: bytes, delimiter: str = ",") -> int:
     quotes = np.flatnonzero(characters == _QUOTE)
     if not _is_each_structural(characters, quotes, delimiter):
         return _records(delimiter).match(text).end()  # type: ignore[union-attr]
+    if np.searchsorted(quotes, last) % 2 == 0:
+        return last + 1
     line_ends = np.flatnonzero(characters == _LINE_END)
     outside = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
     return int(outside[-1]) + 1 if outside.size else 0
@@ -39,12 +41,18 @@ def end_of_first_record(text: bytes, delimiter: str = ",") -> int:
 
 def _is_each_structural(characters: NDArray[np.uint8], quotes: NDArray[np.int64], delimiter: str) -> bool:
     """Whether all quotes open, close or are doubled, so that counting them tells what is inside."""
-    boundaries = np.frombuffer(delimiter.encode() + b'\r\n"', dtype=np.uint8)
-    if len(boundaries) != len(delimiter) + 3:
+    if not delimiter.isascii():
         return False
-    padded = np.concatenate(([_LINE_END], characters, [_LINE_END])).astype(np.uint8)
-    before_opening, after_closing = padded[quotes[::2]], padded[quotes[1::2] + 2]
-    return bool(np.isin(before_opening, boundaries).all() and np.isin(after_closing, boundaries).all())
+    is_boundary = np.zeros(256, np.bool_)
+    is_boundary[list(delimiter.encode() + b'\r\n"')] = True
+    before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
+    if before_opening[0] < 0:
+        before_opening = before_opening[1:]
+    if after_closing.size and after_closing[-1] == len(characters):
+        after_closing = after_closing[:-1]
+    return bool(
+        is_boundary[characters[before_opening]].all() and is_boundary[characters[after_closing]].all()
+    )
 
 
 @lru_cache
