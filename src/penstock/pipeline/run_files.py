@@ -10,6 +10,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
 from penstock.config.notices import Notices
 from penstock.pipeline.run_config import RunConfig
+from penstock.runtime.tiling import tile_from_environment
 
 logger = logging.getLogger(__name__)
 
@@ -21,18 +22,28 @@ def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
 
     Raises a ConfigError that holds every problem of the file.
     """
-    return load_section(
-        RunConfig, Path(path), edits=[edits] if isinstance(edits, str) else edits or ()
-    ).section
+    texts = [edits] if isinstance(edits, str) else edits or ()
+    given = [*texts.items()] if isinstance(texts, Mapping) else [*texts]
+    return load_section(RunConfig, Path(path), edits=[*environment_edits(), *given]).section
 
 
 def load_run_with_notices(
     path: Path, paths: Mapping[str, str], sets: Sequence[str], edit_json: str | None, strict: bool
 ) -> tuple[RunConfig, Notices]:
     """A run file as the command line wants it: options that are paths first, then edits in the order given."""
-    edits: list[tuple[str, Any]] = [*paths.items()]
-    loaded = load_section(RunConfig, path, edits=[*edits, *sets, *read_edit_json(edit_json)], strict=strict)
+    edits: list[str | tuple[str, Any]] = [*environment_edits(), *paths.items()]
+    edits += [*sets, *read_edit_json(edit_json)]
+    loaded = load_section(RunConfig, path, edits=edits, strict=strict)
     return loaded.section, loaded.notices
+
+
+def environment_edits() -> list[tuple[str, Any]]:
+    """What the environment says in an old way, as edits, with a warning that names the key."""
+    tile = tile_from_environment()
+    if tile is None:
+        return []
+    logger.warning("INPUT_TILE in the environment: use data_config.input_tile: %s instead", tile)
+    return [("data_config.input_tile", tile)]
 
 
 def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
