@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,16 +115,19 @@ def opened(
     files = find_files(request.input_path, "predict_input_path")
     parser = build_parser(run, [file.path for file in files], with_labels=False)
     source = open_source(data, files, parser, request.reserved_columns)
-    with scoring_session(run, request.checkpoint, batch_size) as scoring:
-        require_predictions(request.output_columns, scoring.sharded.model.prediction_names)
-        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=data.prefetch)
-        shares = scoring.budget.shares["reader"], scoring.budget.shares["prefetch"]
-        stream = scoring_batches(source, shares, batch_size=batch_size)
-        bar = Progress(open_display("predict", "rows", plain), total=request.limit)
-        model = scoring.sharded
-        with scoring.monitor.stage("predict"), stream, bar:
-            scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
-            yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
+    with (
+        scoring_session(run, request.checkpoint, batch_size) as scoring,
+        scoring.monitor.stage("predict"),
+        ExitStack() as stack,
+    ):
+        model, budget = scoring.sharded, scoring.budget
+        require_predictions(request.output_columns, model.model.prediction_names)
+        share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+        shares = budget.shares["reader"], budget.shares["prefetch"]
+        stream = stack.enter_context(scoring_batches(source, shares, batch_size=batch_size))
+        bar = stack.enter_context(Progress(open_display("predict", "rows", plain), total=request.limit))
+        scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
+        yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
 
 
 @contextmanager
