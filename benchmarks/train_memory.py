@@ -4,6 +4,7 @@
 
 Bars: every run ends within its limit, and the largest takes no more than 10 % more than the smallest.
 Bytes are those of the whole process tree; what importing torch and torchrec takes is part of them, and shown apart.
+Row groups are of one size and evaluations come at one pace: the number of rows is the only thing that differs.
 """
 
 import argparse
@@ -39,10 +40,11 @@ def main() -> int:
 def measure(folder: Path, num_rows: int, memory: str) -> int:
     """Generate, train, and read the peak that the run measured of itself."""
     data, model_dir = folder / f"data-{num_rows}", folder / f"run-{num_rows}"
-    penstock("sample-data", "--rows", str(num_rows), "--out", data)
+    penstock("sample-data", "--rows", str(num_rows), "--out", data, "--row_group_rows", "16384")
     inputs = ["--train_input_path", f"{data}/train/*.parquet", "--eval_input_path", f"{data}/test/*.parquet"]
     started_at = time.perf_counter()
-    penstock("train", RUN_FILE, *inputs, "--model_dir", model_dir, "--memory", memory)
+    cadence = ["--set", "train_config.eval_steps=200", "--set", "train_config.save_checkpoints_steps=200"]
+    penstock("train", RUN_FILE, *inputs, *cadence, "--model_dir", model_dir, "--memory", memory)
     seconds = time.perf_counter() - started_at
     records = [json.loads(line) for line in (model_dir / "log.jsonl").read_text().splitlines()]
     end = records[-1]["memory"]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
 
+import pyarrow as pa
+
 from penstock.batching.prefetch import Prefetch
 from penstock.config.errors import ConfigError
 from penstock.loops.evaluate import Evaluation
@@ -70,6 +72,8 @@ class Evaluator:
                 self._build_metrics(),
                 on_batch=lambda _: bar.advance(),
             )
+        # What the pool keeps for later is not needed before the next evaluation.
+        pa.default_memory_pool().release_unused()
         if stop_requested():
             return None
         if evaluation.rows == 0:
