@@ -47,6 +47,21 @@ def test_a_type_that_changed_names_both_files(tmp_path: Path) -> None:
         open_path(tmp_path)
 
 
+def test_a_file_without_rows_may_have_other_types(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"number": pa.nulls(0)}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"number": [1, 2]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"other": ["a"]}).slice(0, 0), tmp_path / "2.parquet")
+
+    assert flat(open_path(tmp_path, columns=["number"])) == [1, 2]
+
+
+def test_files_without_any_row_still_have_a_schema(tmp_path: Path) -> None:
+    for name in ("0", "1"):
+        pq.write_table(pa.table({"number": [1]}).slice(0, 0), tmp_path / f"{name}.parquet")
+
+    assert open_path(tmp_path, columns=["number"]).schema.names == ["number", "__row__"]
+
+
 def test_a_column_that_is_missing_in_a_later_file(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1], "y": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": [1]}), tmp_path / "b.parquet")

@@ -106,7 +106,8 @@ class DenseNumbers:
         if not finite.all():
             row, place = np.argwhere(~finite)[0]
             value = float(values[row * self.width + place])
-            raise BadValue(self.inputs[0], int(row), value, "is not a finite float32")
+            made = "" if self.numbers.normalizer is None else ", as the normalizer made it"
+            raise BadValue(self.inputs[0], int(row), value, f"is not a finite float32{made}")
         return DenseColumn(numbers)
 
     def _refuse_width(self, lengths: Int32Array) -> None:

@@ -115,15 +115,26 @@ def one_line(error: Exception) -> str:
 
 
 def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Layout:
-    """Read all footers, and check that every file has the columns and the types of the first."""
+    """Read all footers, and check that every file has the columns and the types of the first.
+
+    A file without rows has nothing to disagree with: writers often know no types for it.
+    """
     schema: pa.Schema | None = None
     blocks: list[Block] = []
     file_rows: list[int] = []
     texts: list[TextColumns] = []
+    first_file = files[0]
     for file_index, file in enumerate(files):
         with open_file(file) as opened:
+            is_last_hope = schema is None and file_index == len(files) - 1
+            if opened.metadata.num_rows == 0 and not is_last_hope:
+                texts.append(TextColumns((), ()))
+                file_rows.append(0)
+                continue
+            if schema is None:
+                first_file = file
             wanted = project(opened.schema_arrow, columns, file.path)
-            schema = join_schemas(schema, files[0].path, wanted, file.path)
+            schema = join_schemas(schema, first_file.path, wanted, file.path)
             columns = schema.names
             with open(file.path, "rb", buffering=0) as source:
                 texts.append(_text_columns(source.fileno(), opened.metadata, columns))
