@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.pipeline.run_files import load_run
 from tests.cli.desk import Desk
 
 IGNORED = ("num_epochs: 1", "num_epochs: 1\n  cudnn_allow_tf32: true")
@@ -76,6 +77,15 @@ def test_without_evaluation_data(desk: Desk):
     assert done.exit_code == 0, done.stderr
     assert "eval      nothing was evaluated" in done.stdout
     assert not (desk.folder / "run" / "eval_result.jsonl").exists()
+
+
+def test_the_final_config_as_protobuf_text_on_request(desk: Desk):
+    done = desk.penstock("train", "run.yaml", "--text_config", "--set", "data_config.batch_size=3")
+
+    assert done.exit_code == 0, done.stderr
+    written = load_run(desk.folder / "run" / "run.config")
+    assert written == load_run(desk.folder / "run" / "run.yaml")
+    assert written.data_config.batch_size == 3
 
 
 def test_check_takes_a_batch_and_writes_nothing(desk: Desk):

@@ -22,6 +22,11 @@ Workers = Annotated[
     int | None, typer.Option("--workers", min=0, help="Processes that parse (data_config.num_workers).")
 ]
 
+TextConfig = Annotated[
+    bool,
+    typer.Option("--text_config", help="Also write the final config as protobuf text: model_dir/run.config."),
+]
+
 
 def train(
     run_file: options.RunFile,
@@ -36,6 +41,7 @@ def train(
     sets: options.Sets = None,
     edit_config_json: options.EditJson = None,
     strict: options.Strict = False,
+    text_config: TextConfig = False,
     plain: options.Plain = False,
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
@@ -49,12 +55,15 @@ def train(
             "data_config.num_workers": None if workers is None else str(workers),
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.run_files import write_text_config
         from penstock.pipeline.summary import training_summary
         from penstock.pipeline.training import train as train_run
 
         result = train_run(
             run, resume=continue_train, restore_optimizer=not ignore_restore_optimizer, plain=plain
         )
+        if text_config:
+            write_text_config(run)
         print(training_summary(result))
         if result.exit_code:
             raise typer.Exit(result.exit_code)

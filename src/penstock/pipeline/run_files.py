@@ -9,6 +9,8 @@ from typing import Any
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
 from penstock.config.notices import Notices
+from penstock.config.write import dump_text
+from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.tiling import tile_from_environment
 
@@ -63,3 +65,11 @@ def tell(found: Notices) -> None:
     """Say once which keys are old and which have no effect."""
     for line in found.lines():
         logger.warning("%s", line)
+
+
+def write_text_config(run: RunConfig) -> Path:
+    """The final config of a run as protobuf text, beside its run.yaml."""
+    folder = ModelDir.of(run.model_dir)
+    path = folder.path / "run.config"
+    folder.write_text(path, dump_text(run))
+    return path
