@@ -7,41 +7,52 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.readers.origin import ROW_FIELD, with_row_ids
+from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
 
 SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string())])
 
 
-class ListStream:
+class ListStream(RecordStream):
     """Batches from a list; epochs count on from where the last one ended, so that they can be told apart."""
 
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self._lists = [list(numbers) for numbers in lists]
-        self._epoch = self._num_done = 0
+        self._place = Place(0)
         self.num_given = 0
 
     @property
     def schema(self) -> pa.Schema:
         return SCHEMA.append(ROW_FIELD)
 
+    @property
+    def order(self) -> State:
+        return {"name": "list"}
+
+    @property
+    def place(self) -> Place:
+        return self._place
+
+    def go_to(self, place: Place) -> None:
+        self._place = place
+
+    def check_order(self, saved: State) -> None:
+        assert saved["name"] == "list"
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while self._num_done < len(self._lists):
-            first_row = sum(map(len, self._lists[: self._num_done]))
-            numbers = np.asarray(self._lists[self._num_done], np.int64) + self._epoch * 1000
-            words = pa.array([f"word {number}" for number in numbers], pa.string())
-            batch = pa.RecordBatch.from_arrays([pa.array(numbers), words], schema=SCHEMA)
-            self._num_done += 1
-            self.num_given += 1
-            yield with_row_ids(batch, 0, first_row)
+        end = 0
+        for numbers in self._lists:
+            start, end = end, end + len(numbers)
+            first = max(start, self._place.row)
+            if first < end:
+                self._place = self._place.at(end)
+                self.num_given += 1
+                yield self._batch(numbers[first - start :], first)
 
-    def state_dict(self) -> State:
-        return {"epoch": self._epoch, "num_done": self._num_done}
-
-    def load_state_dict(self, state: State) -> None:
-        self._epoch, self._num_done = state["epoch"], state["num_done"]
-
-    def set_epoch(self, epoch: int) -> None:
-        self._epoch, self._num_done = epoch, 0
+    def _batch(self, numbers: list[int], first_row: int) -> pa.RecordBatch:
+        values = np.asarray(numbers, np.int64) + self._place.epoch * 1000
+        words = pa.array([f"word {number}" for number in values], pa.string())
+        return with_row_ids(pa.RecordBatch.from_arrays([pa.array(values), words], schema=SCHEMA), 0, first_row)
 
 
 def stream_of(*lists: Sequence[int]) -> ListStream:

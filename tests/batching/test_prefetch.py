@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.batching.prefetch import prefetch
+from penstock.readers.stream import Place
 from penstock.runtime.budget import Share
 from tests.batching.streams import ListStream, stream_of_sizes
 from tests.readers.samples import flat, take
@@ -28,7 +29,7 @@ def _threads() -> list[str]:
 class _Failing(ListStream):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in super().__iter__():
-            if self._num_done == 3:
+            if self.num_given == 3:
                 raise ValueError("the third batch is bad")
             yield batch
 
@@ -78,7 +79,7 @@ def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
             list(stage)
         frames = traceback.extract_tb(caught.value.__traceback__)
         assert frames[-1].line == 'raise ValueError("the third batch is bad")'
-        assert stage.state_dict() == {"epoch": 0, "num_done": 2}
+        assert stage.state_dict()["row"] == 2
     assert _threads() == []
 
 
@@ -92,7 +93,8 @@ def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> No
 
     assert _threads() == []
     assert share.held_bytes == 0
-    assert stage.state_dict() == source.state_dict() == {"epoch": 0, "num_done": num_taken}
+    assert stage.state_dict() == source.state_dict()
+    assert source.place == Place(epoch=0, row=10 * num_taken)
     stage.close()
 
 

@@ -8,12 +8,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
+from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
 from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.reading import ONE_SHARD, BlockStream
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import Reader, RecordStream
-from penstock.readers.survey import Survey, survey
+from penstock.readers.stream import RecordStream
+from penstock.readers.survey import Survey, Wanted, survey
 from penstock.runtime.budget import Share
 
 CSV_WITH_HEADER = ReadingSection(with_header=True)
@@ -62,15 +64,16 @@ def open_path(
     share_bytes: int = MIB,
     seed: int | None = None,
     text_columns: Sequence[str] = (),
-) -> Reader:
+    shard: Shard = ONE_SHARD,
+) -> BlockStream:
     """A reader with a share of its own."""
     return open_reader(
         reading or ReadingSection(),
         list_files(str(path)),
-        columns,
+        Wanted(columns, text_columns),
         Share("reading", share_bytes),
-        block_shuffle_seed=seed,
-        text_columns=text_columns,
+        seed=seed,
+        shard=shard,
     )
 
 
@@ -78,7 +81,7 @@ def survey_path(
     path: Path | str, reading: ReadingSection | None = None, columns: Sequence[str] | None = None
 ) -> Survey:
     """What can be known of files without a share."""
-    return survey(reading or ReadingSection(), list_files(str(path)), columns)
+    return survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns))
 
 
 def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.csv_records import end_of_first_record, end_of_last_record
-from penstock.readers.csv_types import join_types
+from penstock.readers.text.csv_records import end_of_first_record, end_of_last_record
+from penstock.readers.text.csv_types import join_types
 from penstock.readers.sections import ReadingSection
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.stream import Reader
+from penstock.readers.reading import BlockStream
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, take, write_csv, write_parquet
 
 # Small enough that the text is cut into several blocks and large row groups are read page by page.
@@ -22,24 +22,24 @@ SMALL_SHARE_BYTES = 130_000
 
 LARGE_TEXT = "a text that stands once in the dictionary of the file" * 50
 
-Make = Callable[[Path, list[int], int | None], Reader]
+Make = Callable[[Path, list[int], int | None], BlockStream]
 
 
-def _parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
+def _parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
     return open_path(write_parquet(folder, rows_per_file, row_group_size=40), seed=seed)
 
 
-def _paged_parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
+def _paged_parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
     write_parquet(folder, rows_per_file, row_group_size=100_000)
     return open_path(folder, columns=["number", "list"], share_bytes=60_000, seed=seed)
 
 
-def _parquet_with_large_texts(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
+def _parquet_with_large_texts(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
     write_parquet(folder, rows_per_file, row_group_size=100_000, text=LARGE_TEXT)
     return open_path(folder, columns=["text", "number"], share_bytes=MIB, seed=seed)
 
 
-def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> Reader:
+def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
     write_csv(folder, rows_per_file)
     return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
 
@@ -149,7 +149,7 @@ def test_a_file_that_was_replaced_is_noticed(make: Make, tmp_path: Path) -> None
 def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(
     tmp_path: Path, suffix: str
 ) -> None:
-    def write(value: int) -> Reader:
+    def write(value: int) -> BlockStream:
         table = pa.table({"x": [value] * 9})
         (pa.csv.write_csv if suffix == "csv" else pa.parquet.write_table)(table, tmp_path / f"a.{suffix}")
         return open_path(tmp_path, CSV_WITH_HEADER)

@@ -9,8 +9,8 @@ import pytest
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import DataFile
-from penstock.readers.parquet_layout import Block
-from penstock.readers.parquet_plan import plan_blocks
+from penstock.readers.parquet.layout import RowGroup
+from penstock.readers.parquet.plan import plan_blocks
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, numbers, open_path, survey_path, table_of, write_parquet
 
@@ -133,8 +133,8 @@ def test_a_column_with_the_reserved_name(tmp_path: Path) -> None:
         open_path(tmp_path)
 
 
-def _block(decoded_bytes: int, paging_bytes: int) -> Block:
-    return Block(0, 0, 0, num_rows=1000, decoded_bytes=decoded_bytes, paging_bytes=paging_bytes)
+def _block(decoded_bytes: int, paging_bytes: int) -> RowGroup:
+    return RowGroup(0, 0, 0, num_rows=1000, decoded_bytes=decoded_bytes, paging_bytes=paging_bytes)
 
 
 def _batch_rows(blocks: list[Block], limit_bytes: int) -> list[int | None]:

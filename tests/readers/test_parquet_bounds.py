@@ -12,14 +12,15 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import Reader
+from penstock.readers.reading import BlockStream
+from penstock.readers.survey import Wanted
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, survey_path, take
 
 LONG = "a long text " * 1700
 
 
-def _largest_batch_bytes(reader: Reader, share: Share) -> int:
+def _largest_batch_bytes(reader: BlockStream, share: Share) -> int:
     """The largest batch, having checked that each one and all that Arrow has allocated fit the share."""
     before_bytes, largest_bytes = pa.total_allocated_bytes(), 0
     for batch in reader:
@@ -29,8 +30,8 @@ def _largest_batch_bytes(reader: Reader, share: Share) -> int:
     return largest_bytes
 
 
-def _open(path: Path, share: Share) -> Reader:
-    return open_reader(ReadingSection(), list_files(str(path)), None, share)
+def _open(path: Path, share: Share) -> BlockStream:
+    return open_reader(ReadingSection(), list_files(str(path)), Wanted(), share)
 
 
 def _growing(num_short: int, num_long: int) -> pa.Array:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers import csv_types
+from penstock.readers.text import csv_types
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
 from penstock.readers.origin import ROW_COLUMN
@@ -20,7 +20,7 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv,
 def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
     found = survey_path(write_parquet(tmp_path, [5, 3]), columns=["text", "number"])
 
-    assert found.schema.names == ["text", "number", ROW_COLUMN]
+    assert found.columns.names == ["text", "number"]
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1") + 1  # a bit per value tells nulls
     assert found.least_bytes <= found.ample_bytes == MIB
@@ -29,7 +29,7 @@ def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
 def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     found = survey_path(write_csv(tmp_path, [5, 3]), CSV_WITH_HEADER)
 
-    assert found.schema.names == ["number", "text", ROW_COLUMN]
+    assert found.columns.names == ["number", "text"]
     assert found.num_rows is None
     assert found.row_bytes == 8 + 8 + 4 + len("row 1")
     assert (found.least_bytes, found.ample_bytes) == (128 * KIB, 64 * MIB)

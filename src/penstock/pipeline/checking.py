@@ -37,7 +37,7 @@ def check(run: RunConfig) -> CheckResult:
             raise no_batch("train_input_path")
         return CheckResult(
             num_files=len(training.source.survey.files),
-            num_columns=len(training.source.survey.schema.names) - 1,
+            num_columns=len(training.source.survey.columns.names),
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
             first_rows=batch.num_rows,
             first_loss=training.step(batch, training.progress),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.batching.prefetch import Prefetch, prefetch
 from penstock.batching.rows import cut_by_rows
@@ -10,9 +11,11 @@ from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.features.parser import Parser
 from penstock.pipeline.run_config import DataConfig
+from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.reading import ONE_SHARD, read_blocks
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey, survey
+from penstock.readers.survey import Survey, Wanted, survey
 from penstock.runtime.budget import MemoryBudget, Share
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
@@ -30,10 +33,8 @@ class DataSource:
         """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.survey.files}
 
-    def num_batches(self, data: DataConfig) -> int | None:
-        """Batches of one epoch; None where the files do not say how many rows they have."""
-        if self.survey.num_rows is None:
-            return None
+    def num_batches(self, data: DataConfig) -> int:
+        """Batches of one epoch."""
         whole, rest = divmod(self.survey.num_rows, data.batch_size)
         return whole + (rest > 0 and not data.drop_remainder)
 
@@ -46,12 +47,16 @@ def find_files(path: str, key: str) -> list[DataFile]:
 
 
 def open_source(
-    data: DataConfig, files: Sequence[DataFile], parser: Parser, reserved_columns: Sequence[str] = ()
+    data: DataConfig,
+    files: Sequence[DataFile],
+    parser: Parser,
+    reserved_columns: Sequence[str] = (),
+    index_dir: Path | None = None,
 ) -> DataSource:
     """Look at the files once, and load what parsing them needs."""
     columns = tuple(dict.fromkeys([*parser.columns, *reserved_columns]))
-    surveyed = survey(data, files, columns, text_columns=parser.text_columns)
-    parser.warm(surveyed.schema)
+    surveyed = survey(data, files, Wanted(columns, parser.text_columns, index_dir))
+    parser.warm(surveyed.columns)
     return DataSource(surveyed, parser, tuple(reserved_columns))
 
 
@@ -75,11 +80,15 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
 
 
 def training_batches(
-    data: DataConfig, source: DataSource, budget: MemoryBudget, num_shuffle_rows: int
+    data: DataConfig,
+    source: DataSource,
+    budget: MemoryBudget,
+    num_shuffle_rows: int,
+    shard: Shard = ONE_SHARD,
 ) -> Prefetch[Batch]:
     """Batches to train on: read, shuffled when asked for, cut, parsed; made by one background thread."""
     seed = data.seed if data.shuffle else None
-    stream: RecordStream = source.survey.open(budget.shares["reader"], seed)
+    stream: RecordStream = read_blocks(source.survey, budget.shares["reader"], seed, shard)
     if num_shuffle_rows:
         stream = shuffle(stream, num_shuffle_rows, data.seed, budget.shares["shuffle"])
     cut = cut_by_rows(stream, data.batch_size, data.drop_remainder)
@@ -91,6 +100,6 @@ def scoring_batches(
 ) -> Prefetch[Batch]:
     """Batches in the order of the data, to evaluate or predict on."""
     reader_share, prefetch_share = shares
-    cut = cut_by_rows(source.survey.open(reader_share), batch_size, drop_remainder)
+    cut = cut_by_rows(read_blocks(source.survey, reader_share), batch_size, drop_remainder)
     loader = BatchLoader(cut, source.parser, reserved_columns=source.reserved_columns)
     return prefetch(loader, prefetch_share)

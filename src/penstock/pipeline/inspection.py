@@ -13,15 +13,12 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.pipeline.model_dir import ModelDir
 from penstock.readers.files import TYPE_OF_SUFFIX, DataFile, list_files
-from penstock.readers.opening import open_reader
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.parquet_layout import open_file
+from penstock.readers.parquet.layout import open_file
 from penstock.readers.sections import ReadingSection
-from penstock.runtime.budget import Share
+from penstock.readers.survey import Wanted, survey
 
 TINY_ROW_GROUP_BYTES = 512 * KIB
 HUGE_ROW_GROUP_BYTES = 256 * MIB
-CSV_BYTES = 32 * MIB
 RUN_FILE_SUFFIXES = frozenset(SYNTAX_OF_SUFFIX) - frozenset(TYPE_OF_SUFFIX)
 
 
@@ -67,11 +64,9 @@ def inspect_data(path: str) -> Inspection:
     if all(file.path.endswith(".parquet") for file in files):
         return inspect_parquet(files)
     reading = ReadingSection(with_header=True)
-    schema = open_reader(reading, files, None, Share("inspect", CSV_BYTES)).schema
+    schema = survey(reading, files, Wanted()).columns
     facts = {"files": len(files), "bytes_on_disk": sum(file.size_bytes for file in files)}
-    table = [
-        {"column": column.name, "type": str(column.type)} for column in schema if column.name != ROW_COLUMN
-    ]
+    table = [{"column": column.name, "type": str(column.type)} for column in schema]
     return Inspection("text files (their first line taken for names)", facts, "columns", table)
 
 

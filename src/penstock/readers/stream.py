@@ -1,10 +1,13 @@
 """What every reader and every batching stage is: something one can iterate, stop, save and continue."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from penstock.readers.done import Done
 from penstock.runtime.state import State
 
 T_co = TypeVar("T_co", covariant=True)
@@ -34,19 +37,68 @@ class Stream(Protocol[T_co]):
         ...
 
 
-class RecordStream(Stream[pa.RecordBatch], Protocol):
-    """A stream of record batches that all have one schema, `ROW_COLUMN` last."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stream of rows is: how many rows it has given out in this epoch.
+
+    `done` are the rows that other streams had given out before this one took over the rest of the epoch.
+    """
+
+    epoch: int
+    row: int = 0
+    done: Done | None = None
+
+    def at(self, row: int) -> Self:
+        """Another row of the same epoch."""
+        return type(self)(self.epoch, row, self.done)
+
+
+class RecordStream(ABC):
+    """A stream of record batches that all have one schema, `ROW_COLUMN` last; its place is a number of rows.
+
+    The rows come in one order, which follows from `order` alone. So a place needs no more than a count, and any
+    stage can be entered at any row: nothing that waits in a buffer is ever saved.
+    """
 
     @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns of every batch."""
-        ...
-
-
-class Reader(RecordStream, Protocol):
-    """A stream that begins at files."""
 
     @property
-    def num_rows(self) -> int | None:
-        """Rows of one epoch, where the files tell without being read."""
-        ...
+    @abstractmethod
+    def order(self) -> State:
+        """Everything that the order of rows follows from: files, seeds, shard, sizes of windows."""
+
+    @property
+    @abstractmethod
+    def place(self) -> Place:
+        """The place after the last batch that was given out."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Record batches from the present place to the end of the epoch; none is empty."""
+
+    @abstractmethod
+    def go_to(self, place: Place) -> None:
+        """Go to a place; reading starts with the next iteration."""
+
+    @abstractmethod
+    def check_order(self, saved: State) -> None:
+        """Refuse a place that was saved in another order of rows, with the reason."""
+
+    def state_dict(self) -> State:
+        """The place, and the order in which it means something."""
+        place = self.place
+        done = None if place.done is None else place.done.state
+        return {"epoch": place.epoch, "row": place.row, "done": done, "order": self.order}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go to a place that was saved in the same order."""
+        self.check_order(state["order"])
+        done = None if state["done"] is None else Done.of_state(state["done"])
+        self.go_to(Place(state["epoch"], state["row"], done))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch."""
+        self.go_to(Place(epoch))

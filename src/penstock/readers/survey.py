@@ -1,91 +1,117 @@
 """What can be known of files before they are read, and before anybody decides how many bytes reading may take."""
 
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.readers import READERS
+from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX, DataFile
+from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import Reader
 from penstock.runtime.budget import Share
 
 
-class Survey(Protocol):
-    """Types, sizes and needs of some columns of some files; taken once, opened as often as needed."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run wants of its files."""
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """The files, as they were given."""
+    columns: Sequence[str] | None = None
+    """The columns, in this order; None: all."""
+    text_columns: Sequence[str] = ()
+    """Read as text where the files do not say a type and the run file does not declare one: what is hashed or
+    looked up must not be a number in one file set and text in another ("02134" is not 2134)."""
+    index_dir: Path | None = None
+    """Where the indexes of files that cannot be entered at a row without one are kept; None: in memory."""
+
+
+class BlockDecoder(Protocol):
+    """Decodes blocks of one data set; what it holds is leased from its share."""
+
+    def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+        """Rows of a block, counted from 0 in it: the wanted columns, in batches of any size.
+
+        Views of one batch may still be in use while the next is made.
+        """
         ...
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of every batch, `ROW_COLUMN` last."""
+    def close(self) -> None:
+        """Close files and give all bytes back; a second time does nothing."""
         ...
 
-    @property
-    def num_rows(self) -> int | None:
-        """Rows of one epoch, where the files tell without being read."""
-        ...
+
+class Survey(ABC):
+    """Types, sizes, blocks and needs of some columns of some files; taken once, opened as often as needed."""
+
+    files: tuple[DataFile, ...]
+    """The files, as they were given."""
+    fingerprints: tuple[Fingerprint, ...]
+    """What a saved place remembers of each file."""
 
     @property
+    @abstractmethod
+    def columns(self) -> pa.Schema:
+        """The wanted columns, as batches have them."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> Blocks:
+        """Where the rows lie."""
+
+    @property
+    @abstractmethod
     def row_bytes(self) -> int:
         """Bytes of a row in memory, estimated from rows of several places; at least 1."""
-        ...
 
     @property
+    @abstractmethod
     def least_bytes(self) -> int:
         """The smallest share with which the files can be read, as far as a look can tell."""
-        ...
 
     @property
+    @abstractmethod
     def ample_bytes(self) -> int:
         """The share with which the files are read fastest: more does not help."""
-        ...
 
-    def open(self, share: Share, block_shuffle_seed: int | None = None) -> Reader:
-        """A stream over the rows, from their start."""
-        ...
+    @property
+    @abstractmethod
+    def block_bytes(self) -> int:
+        """The most that a batch of a decoder takes, as far as a look can tell: what reading ahead holds."""
+
+    @abstractmethod
+    def decoder(self, share: Share) -> BlockDecoder:
+        """Something that reads blocks inside a share; one for each iteration over the data."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of one epoch."""
+        return self.blocks.total_rows
 
 
 class TakeSurvey(Protocol):
     """How a format is surveyed: what a module of this package offers under its dataset type."""
 
-    def __call__(
-        self,
-        reading: ReadingSection,
-        files: Sequence[DataFile],
-        columns: Sequence[str] | None,
-        text_columns: Collection[str] = (),
-    ) -> Survey: ...
+    def __call__(self, reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey: ...
 
 
-def survey(
-    reading: ReadingSection,
-    files: Sequence[DataFile],
-    columns: Sequence[str] | None,
-    *,
-    text_columns: Collection[str] = (),
-) -> Survey:
-    """Look at the files once: footers, headers and a few rows.
-
-    `text_columns` are read as text where the files do not say a type and the run file does not declare one: what
-    is hashed or looked up must not be a number in one file set and text in another ("02134" is not 2134).
-    """
+def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+    """Look at the files once: footers, headers, indexes and a few rows."""
     dataset_type = dataset_type_of(reading, files)
     if dataset_type not in READERS:
         raise DataError(
             f"{files[0].path}: {dataset_type} is not available yet; use ParquetDataset or CsvDataset"
         )
-    if columns is not None and not columns:
+    if wanted.columns is not None and not wanted.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:
         if file.size_bytes == 0:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
-    return READERS.get(dataset_type)(reading, files, columns, text_columns)
+    return READERS.get(dataset_type)(reading, files, wanted)
 
 
 def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB, format_size
-from penstock.readers.csv_records import end_of_last_record
+from penstock.readers.text.csv_records import end_of_last_record
 from penstock.readers.files import COMPRESSIONS, DataFile
 
 

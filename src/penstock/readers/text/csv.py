@@ -10,10 +10,10 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import project
-from penstock.readers.csv_decode import CsvForm, decode
-from penstock.readers.csv_records import end_of_first_record
-from penstock.readers.csv_text import open_text, text_blocks
-from penstock.readers.csv_types import declared_types, sample_columns
+from penstock.readers.text.csv_decode import CsvForm, decode
+from penstock.readers.text.csv_records import end_of_first_record
+from penstock.readers.text.source import open_text, text_blocks
+from penstock.readers.text.csv_types import declared_types, sample_columns
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import (
     Fingerprint,

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from penstock.config.sizes import MIB
 from penstock.readers.files import DataFile
 from penstock.readers.origin import ROW_FIELD
-from penstock.readers.parquet_layout import Block, Layout, open_file, reading_file
-from penstock.readers.texts import written_out_ends
+from penstock.readers.parquet.layout import RowGroup, Layout, open_file, reading_file
+from penstock.readers.parquet.texts import written_out_ends
 
 _MOST_BLOCKS = 8
 _MOST_WHOLE_BYTES = 8 * MIB
@@ -37,13 +37,13 @@ def sampled_row_bytes(files: Sequence[DataFile], layout: Layout) -> int:
     return max(1, -(-num_bytes // num_rows)) if num_rows else 1
 
 
-def _bytes_of(opened: pq.ParquetFile, block: Block, layout: Layout, num_rows: int) -> int:
+def _bytes_of(opened: pq.ParquetFile, block: RowGroup, layout: Layout, num_rows: int) -> int:
     names = layout.schema.names
     total_bytes = num_rows * ROW_FIELD.type.bit_width // 8
     for start in range(0, len(names), _MOST_COLUMNS):
         group = names[start : start + _MOST_COLUMNS]
         batches = opened.iter_batches(
-            num_rows, row_groups=[block.row_group], columns=group, use_threads=False
+            num_rows, row_groups=[block.index], columns=group, use_threads=False
         )
         batch = next(batches).select(group)
         schema = pa.schema([layout.schema.field(name) for name in group])

@@ -17,7 +17,7 @@ from penstock.config.errors import DataError
 from penstock.readers.columns import join_schemas, project
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
-from penstock.readers.parquet_pages import STREAM_BYTES, ChunkPages, first_pages
+from penstock.readers.parquet.pages import STREAM_BYTES, ChunkPages, first_pages
 
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _DECIMAL_BYTES = 32
@@ -33,11 +33,11 @@ _UNBOUNDED_ENCODING = "DELTA_BYTE_ARRAY"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RowGroup:
     """One row group of one file: what is read, permuted and resumed as a unit."""
 
     file_index: int
-    row_group: int
+    index: int
     first_row: int
     num_rows: int
     decoded_bytes: int
@@ -60,7 +60,7 @@ class Layout:
 
     schema: pa.Schema
     """The wanted columns, as they are given out."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[RowGroup, ...]
     file_rows: tuple[int, ...]
     texts: tuple["TextColumns", ...]
     """Per file: the texts that may be far larger in memory than in the file."""
@@ -120,7 +120,7 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Lay
     A file without rows has nothing to disagree with: writers often know no types for it.
     """
     schema: pa.Schema | None = None
-    blocks: list[Block] = []
+    blocks: list[RowGroup] = []
     file_rows: list[int] = []
     texts: list[TextColumns] = []
     first_file = files[0]
@@ -154,13 +154,13 @@ def _blocks_of(
     file_index: int,
     columns: Sequence[str],
     coded_texts: Sequence[str],
-) -> Iterator[Block]:
+) -> Iterator[RowGroup]:
     first_row = 0
     for index in range(metadata.num_row_groups):
         costs = column_costs(descriptor, metadata, index, columns, coded_texts).values()
         num_rows = metadata.row_group(index).num_rows
         if num_rows:
-            yield Block(
+            yield RowGroup(
                 file_index,
                 index,
                 first_row,

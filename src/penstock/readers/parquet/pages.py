@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.page_headers import DICTIONARY_PAGE, read_page_header
+from penstock.readers.parquet.page_headers import DICTIONARY_PAGE, read_page_header
 
 STREAM_BYTES = 64 * KIB
 """Read at once from the file, per column."""

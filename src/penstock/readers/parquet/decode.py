@@ -16,11 +16,11 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.readers.files import DataFile
 from penstock.readers.leasing import RollingLease
-from penstock.readers.mixed_texts import worst_text_bytes
-from penstock.readers.parquet_layout import Block, TextColumns, column_costs
-from penstock.readers.parquet_pages import all_pages
-from penstock.readers.parquet_plan import BlockPlan
-from penstock.readers.texts import cuts, write_out, written_out_ends
+from penstock.readers.parquet.mixed_texts import worst_text_bytes
+from penstock.readers.parquet.layout import RowGroup, TextColumns, column_costs
+from penstock.readers.parquet.pages import all_pages
+from penstock.readers.parquet.plan import BlockPlan
+from penstock.readers.parquet.texts import cuts, write_out, written_out_ends
 from penstock.runtime.budget import Share
 
 _SHRINK = 8
@@ -30,7 +30,7 @@ _MIXED_SHARE = 16
 """The part of the share that a batch takes where every text might be the longest."""
 
 
-class BlockDecoder:
+class RowGroupDecoder:
     """Decodes row groups of one file into batches of one schema."""
 
     def __init__(
@@ -50,7 +50,7 @@ class BlockDecoder:
         self._lease = lease
         self._extra_bytes = 0
 
-    def batches(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
+    def batches(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         """All rows of a block, in batches that take at most what the plan says."""
         self._lease.move_on(plan.needed_bytes, plan.retained_bytes)
         self._extra_bytes = 0
@@ -64,7 +64,7 @@ class BlockDecoder:
                 yield from self._written_out(part, plan, first_row)
             first_row += part.num_rows
 
-    def _with_mixed_texts(self, block: Block, plan: BlockPlan) -> BlockPlan:
+    def _with_mixed_texts(self, block: RowGroup, plan: BlockPlan) -> BlockPlan:
         """The plan, with fewer rows at a time where the longest text in every row would not fit."""
         if not self._texts.mixed:
             return plan
@@ -80,15 +80,15 @@ class BlockDecoder:
         self._cover_pages(block, plan, group_bytes - plan.group_bytes)
         return replace(plan, batch_rows=min(batch_rows, fitting_rows), group_bytes=group_bytes)
 
-    def _whole(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
+    def _whole(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         groups = self._column_groups(block, plan)
         columns: dict[str, Any] = {}
         for names in groups:
-            table = self._opened.read_row_group(block.row_group, columns=names, use_threads=False)
+            table = self._opened.read_row_group(block.index, columns=names, use_threads=False)
             columns.update({name: table.column(name) for name in names})
         yield from pa.table({name: columns[name] for name in self._schema.names}).to_batches()
 
-    def _paged(self, block: Block, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
+    def _paged(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
         batch_rows, done = plan.batch_rows or 1, 0
         groups = self._column_groups(block, plan)
         while done < block.num_rows:
@@ -100,7 +100,7 @@ class BlockDecoder:
                 done += batch.num_rows
                 yield batch
 
-    def _parts(self, block: Block, groups: Sequence[list[str]], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _parts(self, block: RowGroup, groups: Sequence[list[str]], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The block in parts of so many rows; with several groups, the pages are read anew for every part."""
         if len(groups) == 1:
             for part in self._iterate(block, groups[0], batch_rows):
@@ -113,18 +113,18 @@ class BlockDecoder:
                 columns.update({name: part.column(name) for name in names})
             yield pa.RecordBatch.from_pydict({name: columns[name] for name in self._schema.names})
 
-    def _iterate(self, block: Block, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _iterate(self, block: RowGroup, names: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         return self._opened.iter_batches(
-            batch_rows, row_groups=[block.row_group], columns=names, use_threads=False
+            batch_rows, row_groups=[block.index], columns=names, use_threads=False
         )
 
-    def _column_groups(self, block: Block, plan: BlockPlan) -> list[list[str]]:
+    def _column_groups(self, block: RowGroup, plan: BlockPlan) -> list[list[str]]:
         """The wanted columns, in groups whose pages fit together; all pages are looked at before."""
         with open(self._file.path, "rb", buffering=0) as source:
             costs = column_costs(
                 source.fileno(),
                 self._opened.metadata,
-                block.row_group,
+                block.index,
                 self._schema.names,
                 self._texts.coded,
                 pages_of=all_pages,
@@ -141,16 +141,16 @@ class BlockDecoder:
         self._cover_pages(block, plan, most_bytes - plan.group_bytes)
         return groups
 
-    def _cover_pages(self, block: Block, plan: BlockPlan, extra_bytes: int) -> None:
+    def _cover_pages(self, block: RowGroup, plan: BlockPlan, extra_bytes: int) -> None:
         if extra_bytes > 0 and not self._lease.grow(extra_bytes):
             raise BudgetExceeded(
-                f"{self._file.path}: row group {block.row_group} has pages that need "
+                f"{self._file.path}: row group {block.index} has pages that need "
                 f"{format_size(plan.needed_bytes + extra_bytes)} in all, but {self._share.name} may hold "
                 f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or write the file with "
                 "smaller pages"
             )
 
-    def _is_held(self, batch: pa.RecordBatch, block: Block, plan: BlockPlan) -> bool:
+    def _is_held(self, batch: pa.RecordBatch, block: RowGroup, plan: BlockPlan) -> bool:
         """Whether the lease covers a batch as it really came."""
         planned_bytes = plan.batch_bytes + block.dictionary_bytes
         return self._cover(_COPIES * (batch.nbytes - planned_bytes))

@@ -7,7 +7,7 @@ from itertools import accumulate
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.files import DataFile
-from penstock.readers.parquet_layout import Block
+from penstock.readers.parquet.layout import RowGroup
 from penstock.runtime.budget import Share
 
 _MOST_WHOLE_BYTES = 64 * MIB
@@ -42,7 +42,7 @@ class BlockPlan:
     """What a batch may take, decoded in part or with its texts written out."""
 
 
-def plan_blocks(blocks: Sequence[Block], files: Sequence[DataFile], share: Share) -> list[BlockPlan]:
+def plan_blocks(blocks: Sequence[RowGroup], files: Sequence[DataFile], share: Share) -> list[BlockPlan]:
     """Whole where two row groups fit the share (and are not huge), else page by page.
 
     What one block needs and what its predecessor retains always fit the share together, in any order. Raises
@@ -69,7 +69,7 @@ def most_needed_bytes(plans: Sequence[BlockPlan], limit_bytes: int) -> int:
     return needed_bytes + (limit_bytes - needed_bytes - retained_bytes) // 2
 
 
-def least_bytes(blocks: Iterable[Block]) -> int:
+def least_bytes(blocks: Iterable[RowGroup]) -> int:
     """The smallest share with which the blocks can be read, to a KiB."""
     low, high = 0, 1
     largest = _largest(blocks)
@@ -81,7 +81,7 @@ def least_bytes(blocks: Iterable[Block]) -> int:
     return high * KIB
 
 
-def ample_bytes(blocks: Iterable[Block]) -> int:
+def ample_bytes(blocks: Iterable[RowGroup]) -> int:
     """The share with which the blocks are read fastest."""
     high = 1
     largest = _largest(blocks)
@@ -90,7 +90,14 @@ def ample_bytes(blocks: Iterable[Block]) -> int:
     return high * MIB
 
 
-def _is_ample(block: Block, limit_bytes: int) -> bool:
+def block_bytes(blocks: Iterable[RowGroup]) -> int:
+    """The most that one batch takes: a row group that is decoded whole, or a part of a larger one."""
+    sizes = [block.decoded_bytes for block in blocks]
+    whole_bytes = max((size for size in sizes if size <= _MOST_WHOLE_BYTES), default=0)
+    return max(whole_bytes, min(max(sizes, default=0), _MOST_BATCH_BYTES), 1)
+
+
+def _is_ample(block: RowGroup, limit_bytes: int) -> bool:
     whole, paged = _whole(block, limit_bytes), _paged(block, limit_bytes)
     if block.decoded_bytes <= _MOST_WHOLE_BYTES:
         return whole.retained_bytes + max(whole.needed_bytes, paged.needed_bytes) <= limit_bytes
@@ -98,7 +105,7 @@ def _is_ample(block: Block, limit_bytes: int) -> bool:
     return is_full_size and paged.group_bytes >= block.paging_bytes and paged.needed_bytes <= limit_bytes
 
 
-def _largest(blocks: Iterable[Block]) -> list[Block]:
+def _largest(blocks: Iterable[RowGroup]) -> list[RowGroup]:
     """The few blocks that decide, by each measure."""
     blocks = list(blocks)
     if not blocks:
@@ -114,7 +121,7 @@ def _largest(blocks: Iterable[Block]) -> list[Block]:
     return [max(blocks, key=measure) for measure in measures]
 
 
-def _fit(blocks: Sequence[Block], limit_bytes: int) -> bool:
+def _fit(blocks: Sequence[RowGroup], limit_bytes: int) -> bool:
     return all(_paged(block, limit_bytes).needed_bytes <= limit_bytes for block in blocks)
 
 
@@ -133,19 +140,19 @@ def _most_retained_bytes(whole: Sequence[BlockPlan], paged: Sequence[BlockPlan],
     return -1
 
 
-def _text_bytes(block: Block, limit_bytes: int) -> int:
+def _text_bytes(block: RowGroup, limit_bytes: int) -> int:
     """What a batch may grow by when its texts are written out."""
     return min(limit_bytes // _BATCH_SHARE, _MOST_BATCH_BYTES) if block.has_coded_texts else 0
 
 
-def _whole(block: Block, limit_bytes: int) -> BlockPlan:
+def _whole(block: RowGroup, limit_bytes: int) -> BlockPlan:
     group_bytes = max(block.column_bytes, min(block.paging_bytes, _WHOLE_GROUP_BYTES))
     text_bytes = _text_bytes(block, limit_bytes)
     needed_bytes = block.decoded_bytes + block.hashing_bytes + group_bytes + _BATCHES * text_bytes
     return BlockPlan(None, needed_bytes, block.decoded_bytes + text_bytes, group_bytes, text_bytes)
 
 
-def _paged(block: Block, limit_bytes: int) -> BlockPlan:
+def _paged(block: RowGroup, limit_bytes: int) -> BlockPlan:
     """All columns at once where their pages fit, else in groups, each read anew for every batch."""
     most_bytes = min(limit_bytes // _BATCH_SHARE, _MOST_BATCH_BYTES)
     narrow = _in_parts(block, limit_bytes, most_bytes, _MOST_PAGED_ROWS, block.paging_bytes)
@@ -157,7 +164,7 @@ def _paged(block: Block, limit_bytes: int) -> BlockPlan:
     return wide if num_passes <= _MOST_PASSES and wide.needed_bytes < narrow.needed_bytes else narrow
 
 
-def _in_parts(block: Block, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int) -> BlockPlan:
+def _in_parts(block: RowGroup, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int) -> BlockPlan:
     varying_bytes = block.decoded_bytes + block.hashing_bytes - block.dictionary_bytes
     row_bytes = max(1.0, varying_bytes / block.num_rows)
     batch_rows = max(1, min(int(most_bytes / row_bytes), most_rows, block.num_rows))
@@ -168,9 +175,9 @@ def _in_parts(block: Block, limit_bytes: int, most_bytes: int, most_rows: int, g
     return BlockPlan(batch_rows, needed_bytes, 0, group_bytes, max(batch_bytes, text_bytes))
 
 
-def _too_large(block: Block, plan: BlockPlan, file: DataFile, share: Share) -> str:
+def _too_large(block: RowGroup, plan: BlockPlan, file: DataFile, share: Share) -> str:
     return (
-        f"{file.path}: row group {block.row_group} needs {format_size(plan.needed_bytes)} even when it is "
+        f"{file.path}: row group {block.index} needs {format_size(plan.needed_bytes)} even when it is "
         f"decoded page by page, but {share.name} may hold {format_size(share.limit_bytes)}; "
         f"raise {share.setting}, read fewer columns, or write the file with smaller pages"
     )

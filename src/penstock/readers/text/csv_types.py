@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import is_usable
-from penstock.readers.csv_decode import CsvForm, decode_sample
-from penstock.readers.csv_records import end_of_last_record
-from penstock.readers.csv_text import is_compressed, open_text
+from penstock.readers.text.csv_decode import CsvForm, decode_sample
+from penstock.readers.text.csv_records import end_of_last_record
+from penstock.readers.text.source import is_compressed, open_text
 from penstock.readers.files import DataFile
 from penstock.readers.sections import Field, FieldType
 

@@ -1,0 +1,60 @@
+"""Going on with another number of shards: which rows are done, from the places of all shards together."""
+
+from collections.abc import Sequence
+
+from penstock.batching.shuffle import window_order
+from penstock.config.errors import CheckpointError
+from penstock.readers.blocks import Blocks, Shard
+from penstock.readers.done import Done, DoneRows
+from penstock.readers.sequence import RowSequence
+from penstock.runtime.state import State
+
+
+def state_for(states: Sequence[State], blocks: Blocks, shard: Shard) -> State:
+    """The place of one shard, from the places that all shards of a run saved at one moment.
+
+    With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
+    is cut anew: every row that is not done goes to one shard.
+    """
+    by_shard = {tuple(state["order"]["shard"]): state for state in states}
+    count = len(states)
+    if sorted(by_shard) != [(index, count) for index in range(count)]:
+        found = ", ".join(f"{index} of {total}" for index, total in sorted(by_shard)) or "none"
+        raise CheckpointError(f"the positions of all shards of a run are needed together; found: {found}")
+    if shard.count == count:
+        return by_shard[shard.index, count]
+    first = states[0]
+    return {
+        "epoch": first["epoch"],
+        "row": 0,
+        "done": done_rows(states, blocks).state,
+        "order": first["order"] | {"shard": [shard.index, shard.count]},
+    }
+
+
+def done_rows(states: Sequence[State], blocks: Blocks) -> Done:
+    """The rows of the epoch that these shards have given out, and those that were done before them."""
+    first = states[0]
+    if any(state["epoch"] != first["epoch"] or state["done"] != first["done"] for state in states):
+        raise CheckpointError("the positions are of different moments; load those of one checkpoint")
+    before = None if first["done"] is None else Done.of_state(first["done"])
+    collected = DoneRows(blocks, before)
+    for state in states:
+        _add_rows_of(state, blocks, before, collected)
+    return collected.result()
+
+
+def _add_rows_of(state: State, blocks: Blocks, before: Done | None, collected: DoneRows) -> None:
+    order, epoch, row = state["order"], state["epoch"], state["row"]
+    sequence = RowSequence(blocks, order["seed"], epoch, Shard(*order["shard"]), before)
+    if "shuffle" not in order:
+        sequence.add_first_rows(row, collected)
+        return
+    window_rows = order["shuffle"]["num_rows"]
+    window, num_drawn = divmod(row, window_rows)
+    start = window * window_rows
+    sequence.add_first_rows(start, collected)
+    if num_drawn:
+        num_rows = min(window_rows, sequence.num_rows - start)
+        drawn = window_order(order, epoch, sequence.num_done_rows, window, num_rows)[:num_drawn]
+        sequence.add_rows(start + drawn, collected)

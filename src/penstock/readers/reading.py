@@ -1,0 +1,111 @@
+"""The stream over the blocks of any format: order, shards, places and the origin of rows."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from penstock.config.errors import CheckpointError
+from penstock.readers.blocks import Shard
+from penstock.readers.fingerprints import check_same_files, check_same_seed
+from penstock.readers.origin import ROW_FIELD, with_row_ids
+from penstock.readers.sequence import Piece, RowSequence
+from penstock.readers.stream import Place, RecordStream
+from penstock.readers.survey import BlockDecoder, Survey
+from penstock.runtime.budget import Share
+from penstock.runtime.state import State
+
+ONE_SHARD = Shard()
+
+
+def read_blocks(survey: Survey, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD) -> "BlockStream":
+    """The rows of one shard: blocks as they stand, or permuted per epoch by a seed.
+
+    The reader holds no more than its share.
+    """
+    return BlockStream(survey, share, seed, shard)
+
+
+class BlockStream(RecordStream):
+    """The stream that `read_blocks` gives."""
+
+    def __init__(self, survey: Survey, share: Share, seed: int | None, shard: Shard) -> None:
+        self._survey = survey
+        self._share = share
+        self._seed = seed
+        self._shard = shard
+        self._schema = survey.columns.append(ROW_FIELD)
+        self._order: State = {
+            "files": list(survey.fingerprints),
+            "blocks": survey.blocks.checksum,
+            "seed": seed,
+            "shard": [shard.index, shard.count],
+        }
+        self._decoder = survey.decoder(share)
+        self.go_to(Place(0))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The wanted columns and `ROW_COLUMN`."""
+        return self._schema
+
+    @property
+    def order(self) -> State:
+        """Files, blocks, seed and shard."""
+        return self._order
+
+    @property
+    def place(self) -> Place:
+        """The place after the last batch."""
+        return self._start.at(self._row)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of this shard in this epoch."""
+        return self._sequence.num_rows
+
+    def go_to(self, place: Place) -> None:
+        """Go to a row of an epoch."""
+        self._start = place
+        self._row = place.row
+        self._sequence = RowSequence(self._survey.blocks, self._seed, place.epoch, self._shard, place.done)
+
+    def check_order(self, saved: State) -> None:
+        """The files, the seed and the shard must be as they were."""
+        check_same_files(saved["files"], self._survey.fingerprints, self._survey.files)
+        check_same_seed(saved["seed"], self._seed)
+        if saved["blocks"] != self._order["blocks"]:
+            raise CheckpointError(
+                "the position was saved with other blocks of the same files; start anew, or read them with the "
+                "version that saved it"
+            )
+        if saved["shard"] != self._order["shard"]:
+            (old_index, old_count), (index, count) = saved["shard"], self._order["shard"]
+            raise CheckpointError(
+                f"the position is of shard {old_index} of {old_count}, this is shard {index} of {count}; load the "
+                "positions of all shards together"
+            )
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Record batches from the present place on."""
+        self._decoder.close()
+        decoder = self._decoder = self._survey.decoder(self._share)
+        try:
+            for piece in self._sequence.pieces(self._row):
+                yield from self._rows_of(piece, decoder)
+        finally:
+            decoder.close()
+
+    def _rows_of(self, piece: Piece, decoder: BlockDecoder) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece; the place is moved before each batch is given out."""
+        blocks = self._survey.blocks
+        file_index = int(blocks.file_index[piece.block])
+        block_start = int(blocks.first_row[piece.block])
+        done = 0
+        for rows in decoder.batches(piece.block, piece.first_row, piece.end_row):
+            batch = with_row_ids(rows, file_index, block_start + piece.first_row + done)
+            if piece.wanted is not None:
+                batch = batch.filter(pa.array(piece.wanted[done : done + rows.num_rows]))
+            done += rows.num_rows
+            self._row += batch.num_rows
+            if batch.num_rows:
+                yield batch
