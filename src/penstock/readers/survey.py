@@ -13,6 +13,7 @@ from penstock.readers import READERS
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX, DataFile
 from penstock.readers.fingerprints import Fingerprint
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 
@@ -28,6 +29,8 @@ class Wanted:
     looked up must not be a number in one file set and text in another ("02134" is not 2134)."""
     index_dir: Path | None = None
     """Where the indexes of files that cannot be entered at a row without one are kept; None: in memory."""
+    quarantine: Quarantine | None = None
+    """Where a row goes that cannot be read; None: it is an error."""
 
 
 class BlockDecoder(Protocol):
