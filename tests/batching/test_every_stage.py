@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batching.prefetch import prefetch
+from penstock.batching.read_ahead import read_ahead
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
 from penstock.config.sizes import MIB
@@ -31,6 +32,8 @@ EVERY_STAGE: dict[str, Make] = {
     "shuffle": lambda source: shuffle(source, 5, seed=7),
     "shuffle, all rows": lambda source: shuffle(source, 1000, seed=7),
     "prefetch": _prefetch,
+    "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
+    "read_ahead under a shuffle": lambda source: shuffle(read_ahead(source, Share("read ahead", 500)), 5, seed=7),
     "all": lambda source: _prefetch(cut_by_rows(shuffle(source, 7, seed=7), 4)),
 }
 SIZES = [4, 0, 1, 7, 3]

@@ -17,17 +17,23 @@ def _nbytes(item: Any) -> int:
     return int(item.nbytes)
 
 
-def prefetch(source: Stream[T], share: Share, num_bytes: Callable[[T], int] = _nbytes) -> "Prefetch[T]":
+def prefetch(
+    source: Stream[T],
+    share: Share,
+    num_bytes: Callable[[T], int] = _nbytes,
+    hold_handed_out: bool = False,
+) -> "Prefetch[T]":
     """The items of the source, made by a background thread while earlier ones are in use.
 
     Items wait in a queue whose bytes are leased from the share. The item that the thread is making and the
-    one that was handed out last are not in the queue: they belong to the source and to the consumer. An
-    item that is larger than the share passes alone, when the queue is empty: it exists already, so refusing
-    it would save nothing, and a prefetch should never fail a run that works without it.
+    one that was handed out last are not in the queue: they belong to the source and to the consumer; with
+    `hold_handed_out`, the latter stays leased until the next one is asked for. An item that is larger than the
+    share passes alone, when the queue is empty: it exists already, so refusing it would save nothing, and a
+    prefetch should never fail a run that works without it.
 
     Use it in a `with` block, or call `close()`: the thread ends there.
     """
-    return Prefetch(source, share, num_bytes)
+    return Prefetch(source, share, num_bytes, hold_handed_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,14 @@ class Prefetch(Generic[T]):
     Its place is that of the last item handed out, however far the thread has come.
     """
 
-    def __init__(self, source: Stream[T], share: Share, num_bytes: Callable[[T], int]) -> None:
+    def __init__(
+        self, source: Stream[T], share: Share, num_bytes: Callable[[T], int], hold_handed_out: bool
+    ) -> None:
         self._source = source
         self._share = share
         self._num_bytes = num_bytes
+        self._hold_handed_out = hold_handed_out
+        self._held_bytes = 0
         self._queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -73,10 +83,14 @@ class Prefetch(Generic[T]):
         if self._thread is None:
             self._start()
         while isinstance(made := self._queue.get(), _Made):
-            self._share.release(made.leased_bytes)
+            if self._hold_handed_out:
+                self._held_bytes = made.leased_bytes
+            else:
+                self._share.release(made.leased_bytes)
             self._place = made.place
             yield made.item
             del made
+            self._release_held()
         self._finish(made)
 
     def state_dict(self) -> State:
@@ -112,10 +126,16 @@ class Prefetch(Generic[T]):
         self._share.wake()
         self._thread.join()
         self._thread = None
+        self._release_held()
         while not self._queue.empty():
             left = self._queue.get()
             if isinstance(left, _Made):
                 self._share.release(left.leased_bytes)
+
+    def _release_held(self) -> None:
+        """Give back the bytes of the item that was handed out last, where they are held."""
+        self._share.release(self._held_bytes)
+        self._held_bytes = 0
 
     def _finish(self, ended: _Ended) -> None:
         self._stop()

@@ -47,11 +47,13 @@ class Cells:
     weights: Float32Array | None = None
 
 
-def read_cells(batch: pa.RecordBatch | pa.Table, column: str) -> Cells:
-    """The cells of one column of a batch or table."""
+def read_cells(batch: pa.RecordBatch | pa.Table, column: str, null: float | None = None) -> Cells:
+    """The cells of one column of a batch or table; a null of a column of floating numbers counts as `null`."""
     array = batch.column(column)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
+    if null is not None and pt.is_floating(array.type) and array.null_count:
+        array = array.fill_null(null)
     return cells_of(array, column)
 
 

@@ -15,6 +15,7 @@ from penstock.features.columns import (
     Int32Array,
     NumberArray,
     SparseColumn,
+    one_per_row,
     row_of_value,
     spread_default,
     sum_by_row,
@@ -40,7 +41,7 @@ class Numbers:
 
     def read(self, batch: pa.RecordBatch | pa.Table) -> tuple[NumberArray, Int32Array]:
         """All numbers, and how many each row has; missing ones replaced by the default, then normalised."""
-        cells = read_cells(batch, self.source.column)
+        cells = read_cells(batch, self.source.column, self._null)
         if cells.weights is not None:
             raise BadValue(self.source.column, None, None, "is a map, which cannot be a raw_feature")
         values, lengths = cells.values, cells.lengths
@@ -54,6 +55,11 @@ class Numbers:
         if self.normalizer is not None:
             values = self.normalizer(values.astype(np.float64))
         return values, lengths
+
+    @property
+    def _null(self) -> float | None:
+        """What stands for a null of a column of floating numbers, where it is one number."""
+        return float(self.default[0]) if len(self.default) == 1 else None
 
     def _parse(self, text: Text, lengths: Int32Array, joined: bool) -> tuple[NumberArray, Int32Array]:
         try:
@@ -73,8 +79,10 @@ class Numbers:
         return values[~is_nan], sum_by_row(~is_nan, lengths)
 
     def _fill(self, values: NumberArray, lengths: Int32Array) -> tuple[NumberArray, Int32Array]:
+        if not len(self.default) or lengths is one_per_row(len(values)):
+            return values, lengths
         missing: BoolArray = lengths == 0
-        if not len(self.default) or not missing.any():
+        if not missing.any():
             return values, lengths
         lengths = np.where(missing, np.int32(len(self.default)), lengths).astype(np.int32)
         return spread_default(values, lengths, missing, self.default), lengths
@@ -98,7 +106,10 @@ class DenseNumbers:
     def parse(self, batch: pa.RecordBatch | pa.Table) -> DenseColumn:
         """The numbers of every row."""
         values, lengths = self.numbers.read(batch)
-        if len(values) != self.width * len(lengths) or not (lengths == self.width).all():
+        one_each = self.width == 1 and lengths is one_per_row(len(values))
+        if not one_each and (
+            len(values) != self.width * len(lengths) or not (lengths == self.width).all()
+        ):
             self._refuse_width(lengths)
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32, copy=False).reshape(-1, self.width)
