@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.text.csv_records import end_of_first_record, end_of_last_record
+from penstock.readers.text.framing import CsvRecords
 from penstock.readers.text.csv_types import join_types
 from penstock.readers.sections import ReadingSection
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
@@ -83,10 +83,10 @@ def test_a_line_end_in_quotes_never_ends_a_block(tmp_path: Path) -> None:
 
 
 def test_where_the_last_record_ends() -> None:
-    assert end_of_last_record(b"1\n2\n3") == 4
-    assert end_of_last_record(b'1\n"2\n3') == 2
-    assert end_of_last_record(b'"1\n2') == 0
-    assert end_of_last_record(b"") == 0
+    assert CsvRecords(",").end_of_last(b"1\n2\n3") == 4
+    assert CsvRecords(",").end_of_last(b'1\n"2\n3') == 2
+    assert CsvRecords(",").end_of_last(b'"1\n2') == 0
+    assert CsvRecords(",").end_of_last(b"") == 0
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -155,12 +155,10 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_an_unbalanced_quote(tmp_path: Path) -> None:
-    path = _write(tmp_path, 'id,text\n1,"open\n' + "2,b\n" * 10_000)
+    path = _write(tmp_path, 'id,text\n1,"open\n' + "2,b\n" * (4 * MIB + 1))
     reading = ReadingSection(with_header=True, input_fields_str="id:INT;text:STRING")
 
-    with pytest.raises(
-        DataError, match=r"a.csv: the record at byte 8 does not end within 8KiB; a quote may be"
-    ):
+    with pytest.raises(DataError, match=r"a.csv: the record at byte 8 does not end within 16MiB; is a quote"):
         list(open_path(path, reading, share_bytes=128 * KIB))
 
 
@@ -207,8 +205,8 @@ def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path: Path, delimite
 
 
 def test_the_end_of_records_with_stray_quotes() -> None:
-    assert end_of_last_record(b'5" disk\n2\n3') == 10
-    assert end_of_last_record(b'5" disk,"a\nb"\n"c\n') == 14
-    assert end_of_last_record(b'"a"b"c\nd') == 7
-    assert end_of_last_record(b'1|5"\n"|\n', "|") == 5
-    assert end_of_first_record(b'5" a,"b\nc"\nd\n') == 11
+    assert CsvRecords(",").end_of_last(b'5" disk\n2\n3') == 10
+    assert CsvRecords(",").end_of_last(b'5" disk,"a\nb"\n"c\n') == 14
+    assert CsvRecords(",").end_of_last(b'"a"b"c\nd') == 7
+    assert CsvRecords("|").end_of_last(b'1|5"\n"|\n') == 5
+    assert CsvRecords(",").starts(b'5" a,"b\nc"\nd\n').tolist() == [0, 11]

@@ -1,14 +1,23 @@
 """One block of CSV text -> columns, and a good error for a value that does not fit its column."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
 
 from penstock.config.errors import DataError
+from penstock.readers.text.parsing import ParseCost
+
+_COPIES_OF_TEXT = 3
+"""The text, its cells in the parser, and the values of text columns."""
+_CELL_BYTES = 4
+"""Of each cell in the parser."""
+_VALUE_BYTES = 9
+"""Of each value in a column: a number or an offset, and whether it is null."""
 
 _PLACE = re.compile(
     r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Row #(?P<row>\d+): (?P<problem>.*)", re.S
@@ -29,12 +38,30 @@ class CsvForm:
     delimiter: str
 
 
-def decode(text: memoryview, form: CsvForm, types: Mapping[str, pa.DataType], first_row: int) -> pa.Table:
-    """The columns named in `types`; `first_row` is the number of the block's first row, for errors."""
-    try:
-        return _parse(text, form, {"column_types": dict(types), "include_columns": list(types)})
-    except pa.ArrowInvalid as error:
-        raise _explain(str(error), form, first_row) from error
+@dataclass(frozen=True)
+class CsvParser:
+    """Reads records of CSV with Arrow."""
+
+    forms: tuple[CsvForm, ...]
+    columns: pa.Schema
+
+    @cached_property
+    def cost(self) -> ParseCost:
+        """The text, its cells as Arrow's parser holds them, and the columns."""
+        num_cells = max(len(form.names) for form in self.forms)
+        return ParseCost(_COPIES_OF_TEXT, _CELL_BYTES * num_cells + _VALUE_BYTES * (len(self.columns) + 1))
+
+    def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
+        """As `RecordParser` says."""
+        form = self.forms[file_index]
+        types = dict(zip(self.columns.names, self.columns.types, strict=True))
+        try:
+            table = _parse(text, form, {"column_types": types, "include_columns": self.columns.names})
+        except pa.ArrowInvalid as error:
+            raise _explain(str(error), form, first_row) from error
+        if table.num_rows != num_records:
+            raise DataError(f"{form.path}: has changed while it was being read")
+        return table.combine_chunks().to_batches()[0]
 
 
 def decode_sample(

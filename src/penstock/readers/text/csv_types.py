@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import is_usable
 from penstock.readers.text.csv_decode import CsvForm, decode_sample
-from penstock.readers.text.csv_records import end_of_last_record
-from penstock.readers.text.source import is_compressed, open_text
+from penstock.readers.text.framing import CsvRecords
+from penstock.readers.text.source import TextFile, is_compressed
 from penstock.readers.files import DataFile
 from penstock.readers.sections import Field, FieldType
 
@@ -102,25 +102,21 @@ def sample_texts(file: DataFile, form: CsvForm) -> Iterator[bytes]:
 
 
 def _samples_in_passing(file: DataFile, form: CsvForm) -> Iterator[bytes]:
-    with open_text(file, form.data_start) as source:
-        is_start = True
-        while text := source.read(_SAMPLE_BYTES):
-            yield _whole_records(text, form, is_start)
-            is_start = False
-            left_bytes = _COMPRESSED_STEP_BYTES
-            while left_bytes > 0 and (skipped := source.read(MIB)):
-                left_bytes -= len(skipped)
+    source = TextFile(file)
+    offset = form.data_start
+    while text := source.read(offset, _SAMPLE_BYTES):
+        yield _whole_records(text, form, offset == form.data_start)
+        offset += _COMPRESSED_STEP_BYTES
 
 
 def _read(file: DataFile, offset: int, num_bytes: int) -> bytes:
-    with open_text(file, offset) as source:
-        return source.read(num_bytes)
+    return TextFile(file).read(offset, num_bytes)
 
 
 def _whole_records(text: bytes, form: CsvForm, is_start: bool) -> bytes:
     """Without the torn record at the end, and at the front unless the text begins at one."""
     start = 0 if is_start else text.find(b"\n") + 1
-    end = end_of_last_record(text[start:], form.delimiter)
+    end = CsvRecords(form.delimiter).end_of_last(text[start:])
     return text[start : start + end] if end else text[start:]
 
 

@@ -1,0 +1,153 @@
+"""Where records of text begin and end.
+
+A record of CSV ends at a line end that is not inside quotes. A quote opens a quoted cell only where a cell begins;
+inside an unquoted cell, as in `5" disk`, it is a character like any other. That is how Arrow reads it, and so is
+that lines without any character are no records. A record of JSON lines is a line that is not blank.
+
+All of it works on whole arrays of characters; only text with quotes in unquoted cells needs a compiled loop.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.readers.blocks import Int64Array
+
+BoolArray = NDArray[np.bool_]
+Characters = NDArray[np.uint8]
+Text = bytes | memoryview
+
+_QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
+
+
+class Framing(Protocol):
+    """How a format tells one record from the next; all texts begin where a record may begin."""
+
+    @property
+    def name(self) -> str:
+        """Tells apart what would frame the same text differently."""
+        ...
+
+    def end_of_last(self, text: bytes) -> int:
+        """Just after the last line end that ends a record; 0 when there is none."""
+        ...
+
+    def count(self, text: Text) -> int:
+        """Records of a text, the last one with or without a line end."""
+        ...
+
+    def starts(self, text: Text) -> Int64Array:
+        """Where each record begins."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRecords:
+    """Records of CSV, which may hold line ends in quotes."""
+
+    delimiter: str
+
+    @property
+    def name(self) -> str:
+        """With the delimiter: a quote after it opens."""
+        return f"csv{self.delimiter}"
+
+    def end_of_last(self, text: bytes) -> int:
+        r"""As `Framing` says.
+
+        >>> CsvRecords(",").end_of_last(b'1,2\n3,"a\nb')
+        4
+        """
+        last = text.rfind(b"\n")
+        if last < 0 or text.find(b'"', 0, last) < 0:
+            return last + 1
+        ends = np.flatnonzero(self._ends(text))
+        return int(ends[-1]) + 1 if ends.size else 0
+
+    def count(self, text: Text) -> int:
+        """As `Framing` says."""
+        is_end = self._ends(text)
+        return _num_starts(is_end)
+
+    def starts(self, text: Text) -> Int64Array:
+        """As `Framing` says."""
+        return _starts(self._ends(text))
+
+    def _ends(self, text: Text) -> BoolArray:
+        """For each character whether it is a line end outside quotes."""
+        characters = np.frombuffer(text, np.uint8)
+        is_end = characters == _LINE_FEED
+        is_return = characters == _RETURN
+        if is_return.any():
+            is_end |= is_return
+        is_quote = characters == _QUOTE
+        if is_quote.any():
+            self._clear_quoted(characters, np.flatnonzero(is_quote), is_end)
+        return is_end
+
+    def _clear_quoted(self, characters: Characters, quotes: Int64Array, is_end: BoolArray) -> None:
+        if not self._is_each_structural(characters, quotes):
+            from penstock.readers.text.quotes import clear_quoted
+
+            clear_quoted(characters, ord(self.delimiter), is_end)
+            return
+        ends = np.flatnonzero(is_end)
+        is_end[ends[np.searchsorted(quotes, ends) % 2 == 1]] = False
+
+    def _is_each_structural(self, characters: Characters, quotes: Int64Array) -> bool:
+        """Whether all quotes open, close or are doubled, so that counting them tells what is inside."""
+        is_boundary = np.zeros(256, np.bool_)
+        is_boundary[list(self.delimiter.encode("latin-1") + b'\r\n"')] = True
+        before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
+        if before_opening[0] < 0:
+            before_opening = before_opening[1:]
+        if after_closing.size and after_closing[-1] == len(characters):
+            after_closing = after_closing[:-1]
+        return bool(
+            is_boundary[characters[before_opening]].all() and is_boundary[characters[after_closing]].all()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Records that are lines, as in JSON lines: a line end inside a text is written with a backslash there."""
+
+    @property
+    def name(self) -> str:
+        """All lines are framed alike."""
+        return "lines"
+
+    def end_of_last(self, text: bytes) -> int:
+        """As `Framing` says."""
+        return text.rfind(b"\n") + 1
+
+    def count(self, text: Text) -> int:
+        """As `Framing` says."""
+        return len(self.starts(text))
+
+    def starts(self, text: Text) -> Int64Array:
+        """As `Framing` says; lines of nothing but spaces are blank."""
+        characters = np.frombuffer(text, np.uint8)
+        starts = _starts(characters == _LINE_FEED)
+        if (characters[starts] == _BRACE).all():
+            return starts
+        visible = np.flatnonzero(characters > _SPACE)
+        first_visible = np.append(visible, len(characters))[np.searchsorted(visible, starts)]
+        return starts[first_visible < np.append(starts, len(characters))[1:]]
+
+
+def _num_starts(is_end: BoolArray) -> int:
+    """How many lines have a character."""
+    if not is_end.size:
+        return 0
+    return int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (not is_end[0])
+
+
+def _starts(is_end: BoolArray) -> Int64Array:
+    """Where lines that have a character begin."""
+    if not is_end.size:
+        return np.empty(0, np.int64)
+    starts = np.flatnonzero(is_end[:-1] > is_end[1:]) + 1
+    return starts if is_end[0] else np.insert(starts, 0, 0)
