@@ -52,7 +52,9 @@ class ListStream(RecordStream):
     def _batch(self, numbers: list[int], first_row: int) -> pa.RecordBatch:
         values = np.asarray(numbers, np.int64) + self._place.epoch * 1000
         words = pa.array([f"word {number}" for number in values], pa.string())
-        return with_row_ids(pa.RecordBatch.from_arrays([pa.array(values), words], schema=SCHEMA), 0, first_row)
+        return with_row_ids(
+            pa.RecordBatch.from_arrays([pa.array(values), words], schema=SCHEMA), 0, first_row
+        )
 
 
 def stream_of(*lists: Sequence[int]) -> ListStream:

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.batching.cost import cut_by_cost
+from penstock.batching.costs import cost_of_column
 from penstock.batching.prefetch import prefetch
 from penstock.batching.read_ahead import read_ahead
 from penstock.batching.rows import cut_by_rows
@@ -29,11 +31,20 @@ EVERY_STAGE: dict[str, Make] = {
     "cut_by_rows": lambda source: cut_by_rows(source, 3),
     "cut_by_rows, one row": lambda source: cut_by_rows(source, 1),
     "cut_by_rows, all rows": lambda source: cut_by_rows(source, 1000),
+    "cut_by_cost": lambda source: cut_by_cost(source, cost_of_column("number"), 12),
+    "cut_by_cost, within a share": lambda source: cut_by_cost(
+        source, cost_of_column("number"), 3000, share=Share("cut", MIB)
+    ),
+    "cut_by_cost, two rows": lambda source: cut_by_cost(
+        shuffle(source, 5, seed=7), cost_of_column("number"), 1e9, max_batch_rows=2
+    ),
     "shuffle": lambda source: shuffle(source, 5, seed=7),
     "shuffle, all rows": lambda source: shuffle(source, 1000, seed=7),
     "prefetch": _prefetch,
     "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
-    "read_ahead under a shuffle": lambda source: shuffle(read_ahead(source, Share("read ahead", 500)), 5, seed=7),
+    "read_ahead under a shuffle": lambda source: shuffle(
+        read_ahead(source, Share("read ahead", 500)), 5, seed=7
+    ),
     "all": lambda source: _prefetch(cut_by_rows(shuffle(source, 7, seed=7), 4)),
 }
 SIZES = [4, 0, 1, 7, 3]

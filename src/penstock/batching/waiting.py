@@ -40,15 +40,16 @@ class WaitingRows:
         return batch
 
 
-def join(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of several; a single one stays a view. Dictionaries are unified."""
+def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") -> pa.RecordBatch:
+    """One batch of several; a single one stays a view. Dictionaries are unified.
+
+    `setting` is the key of the run file that makes batches smaller.
+    """
     if len(pieces) == 1:
         return pieces[0]
     try:
         joined: pa.RecordBatch = pa.concat_batches(pieces)  # type: ignore[attr-defined]
     except pa.ArrowInvalid as error:
         num_rows = sum(piece.num_rows for piece in pieces)
-        raise DataError(
-            f"{num_rows} rows do not fit one batch: {error}; lower data_config.batch_size"
-        ) from error
+        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}") from error
     return joined
