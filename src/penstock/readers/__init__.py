@@ -19,6 +19,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
     "dataset type",
     {
         "ParquetDataset": "penstock.readers.parquet.survey:survey_parquet",
+        "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
     },
 )
