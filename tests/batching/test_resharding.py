@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.batching.bucketing import Bucketing, read_lengths
+from penstock.batching.lengths import SequenceLength
 from penstock.batching.resharding import state_for
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
@@ -19,22 +21,37 @@ from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, survey_path, take, write_parquet
 
+BY_LENGTH = Bucketing(SequenceLength("list"), 3)
 
-def stream(survey: Survey, shard: Shard, window_rows: int | None, batch_rows: int) -> RecordStream:
+
+def stream(
+    survey: Survey,
+    shard: Shard,
+    window_rows: int | None,
+    batch_rows: int,
+    bucketing: Bucketing | None = None,
+) -> RecordStream:
     """What a rank reads: its shard, shuffled when asked for, in batches."""
     rows: RecordStream = read_blocks(
         survey, Share("reader", MIB), seed=None if window_rows is None else 3, shard=shard
     )
     if window_rows is not None:
-        rows = shuffle(rows, window_rows, seed=3)
+        rows = shuffle(rows, window_rows, seed=3, bucketing=bucketing)
     return cut_by_rows(rows, batch_rows)
 
 
-def go_on(survey: Survey, states: list[dict], count: int, window_rows: int | None) -> list[RecordStream]:
+def go_on(
+    survey: Survey,
+    states: list[dict],
+    count: int,
+    window_rows: int | None,
+    bucketing: Bucketing | None = None,
+) -> list[RecordStream]:
     """As many streams as there are shards now, each at its place."""
-    streams = [stream(survey, Shard(index, count), window_rows, 3) for index in range(count)]
+    streams = [stream(survey, Shard(index, count), window_rows, 3, bucketing) for index in range(count)]
+    lengths = None if bucketing is None else read_lengths(survey, Share("lengths", MIB), bucketing)
     for index, resumed in enumerate(streams):
-        resumed.load_state_dict(state_for(states, survey.blocks, Shard(index, count)))
+        resumed.load_state_dict(state_for(states, survey.blocks, Shard(index, count), lengths))
     return streams
 
 
@@ -48,6 +65,7 @@ def saved(streams: list[RecordStream]) -> list[dict]:
     window_rows=st.none() | st.integers(1, 40),
     counts=st.lists(st.integers(1, 4), min_size=2, max_size=4),
     epoch=st.integers(0, 2),
+    bucketing=st.sampled_from([None, BY_LENGTH]),
     data=st.data(),
 )
 def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
@@ -56,17 +74,20 @@ def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
     window_rows: int | None,
     counts: list[int],
     epoch: int,
+    bucketing: Bucketing | None,
     data: st.DataObject,
 ) -> None:
     survey = survey_path(write_parquet(tmp_path_factory.mktemp("data"), rows_per_file))
-    streams = [stream(survey, Shard(index, counts[0]), window_rows, 3) for index in range(counts[0])]
+    streams = [
+        stream(survey, Shard(index, counts[0]), window_rows, 3, bucketing) for index in range(counts[0])
+    ]
     for each in streams:
         each.set_epoch(epoch)
     seen: list[int] = []
     for count in counts[1:]:
         for each in streams:
             seen += flat(take(each, data.draw(st.integers(0, 4))))
-        streams = go_on(survey, saved(streams), count, window_rows)
+        streams = go_on(survey, saved(streams), count, window_rows, bucketing)
     for each in streams:
         seen += flat(each)
 
@@ -94,7 +115,16 @@ def test_the_next_epoch_has_all_rows_again(tmp_path: Path) -> None:
     for each in resumed:
         each.set_epoch(1)
 
-    assert sorted(sum((flat(each) for each in resumed), [])) == list(range(50))
+    assert sorted(number for each in resumed for number in flat(each)) == list(range(50))
+
+
+def test_rows_brought_together_by_length_need_their_lengths(tmp_path: Path) -> None:
+    survey = survey_path(write_parquet(tmp_path, [50]))
+    streams = [stream(survey, Shard(index, 2), 16, 3, BY_LENGTH) for index in range(2)]
+    take(streams[0], 1)
+
+    with pytest.raises(ValueError, match="read_lengths is needed to tell which are done"):
+        state_for(saved(streams), survey.blocks, Shard(0, 1))
 
 
 def test_a_shard_that_is_missing(tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
 """Mixing rows in windows."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from penstock.batching.shuffle import shuffle
-from penstock.batching.window import Window, _group
 from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
@@ -51,12 +49,12 @@ def test_only_one_window_is_read_ahead() -> None:
 
 def test_a_window_is_leased_while_rows_are_drawn_from_it() -> None:
     share = Share("shuffle", 100_000)
-    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share)
+    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share, piece_rows=3)
     drawn = iter(stage)
     first = next(drawn)
 
     assert share.held_bytes > 0
-    assert first.num_rows == 3  # an eighth of a window
+    assert first.num_rows == 3
     assert len(flat(drawn)) == 40 - 3
     assert share.held_bytes == 0
 
@@ -77,19 +75,3 @@ def test_another_window_size_or_seed_is_refused() -> None:
         shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
     with pytest.raises(CheckpointError, match="saved with shuffle seed 1 but the run has 2"):
         shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
-
-
-def test_a_window_of_several_chunks_draws_as_one_of_a_single_chunk() -> None:
-    indices = np.random.default_rng(0).permutation(60)[:25]
-    one = Window(list(stream_of_sizes([20, 20, 20])))
-    several = Window(list(stream_of_sizes([20, 20, 20])), chunk_bytes=1)
-
-    assert len(one._chunks) == 1
-    assert len(several._chunks) == 3
-    assert several.take(indices) == one.take(indices)
-
-
-def test_chunks_end_before_the_offsets_of_strings_do() -> None:
-    pieces = [pa.RecordBatch.from_pydict({"x": np.zeros(size)}) for size in (4, 4, 9, 1, 1)]
-
-    assert [sum(piece.num_rows for piece in group) for group in _group(pieces, chunk_bytes=64)] == [8, 9, 2]

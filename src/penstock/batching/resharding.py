@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 
+from penstock.batching.bucketing import ReadLengths
 from penstock.batching.shuffle import window_order
 from penstock.config.errors import CheckpointError
-from penstock.readers.blocks import Blocks, Shard
+from penstock.readers.blocks import Blocks, Int64Array, Shard
 from penstock.readers.done import Done, DoneRows
 from penstock.readers.sequence import RowSequence
+from penstock.readers.stream import Place
 from penstock.runtime.state import State
 
 
-def state_for(states: Sequence[State], blocks: Blocks, shard: Shard) -> State:
+def state_for(
+    states: Sequence[State], blocks: Blocks, shard: Shard, read_lengths: ReadLengths | None = None
+) -> State:
     """The place of one shard, from the places that all shards of a run saved at one moment.
 
     With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
-    is cut anew: every row that is not done goes to one shard.
+    is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
+    together by length: which rows of an open window were drawn follows from their lengths.
     """
     by_shard = {tuple(state["order"]["shard"]): state for state in states}
     count = len(states)
@@ -27,12 +32,12 @@ def state_for(states: Sequence[State], blocks: Blocks, shard: Shard) -> State:
     return {
         "epoch": first["epoch"],
         "row": 0,
-        "done": done_rows(states, blocks).state,
+        "done": done_rows(states, blocks, read_lengths).state,
         "order": first["order"] | {"shard": [shard.index, shard.count]},
     }
 
 
-def done_rows(states: Sequence[State], blocks: Blocks) -> Done:
+def done_rows(states: Sequence[State], blocks: Blocks, read_lengths: ReadLengths | None = None) -> Done:
     """The rows of the epoch that these shards have given out, and those that were done before them."""
     first = states[0]
     if any(state["epoch"] != first["epoch"] or state["done"] != first["done"] for state in states):
@@ -40,13 +45,15 @@ def done_rows(states: Sequence[State], blocks: Blocks) -> Done:
     before = None if first["done"] is None else Done.of_state(first["done"])
     collected = DoneRows(blocks, before)
     for state in states:
-        _add_rows_of(state, blocks, before, collected)
+        _add_rows_of(state, blocks, before, collected, read_lengths)
     return collected.result()
 
 
-def _add_rows_of(state: State, blocks: Blocks, before: Done | None, collected: DoneRows) -> None:
-    order, epoch, row = state["order"], state["epoch"], state["row"]
-    sequence = RowSequence(blocks, order["seed"], epoch, Shard(*order["shard"]), before)
+def _add_rows_of(
+    state: State, blocks: Blocks, before: Done | None, collected: DoneRows, read_lengths: ReadLengths | None
+) -> None:
+    order, row = state["order"], state["row"]
+    sequence = RowSequence(blocks, order["seed"], state["epoch"], Shard(*order["shard"]), before)
     if "shuffle" not in order:
         sequence.add_first_rows(row, collected)
         return
@@ -56,5 +63,19 @@ def _add_rows_of(state: State, blocks: Blocks, before: Done | None, collected: D
     sequence.add_first_rows(start, collected)
     if num_drawn:
         num_rows = min(window_rows, sequence.num_rows - start)
-        drawn = window_order(order, epoch, sequence.num_done_rows, window, num_rows)[:num_drawn]
+        place = Place(state["epoch"], start, before)
+        lengths = _lengths(order, place, num_rows, read_lengths)
+        drawn = window_order(order, place, window, num_rows, lengths)[:num_drawn]
         sequence.add_rows(start + drawn, collected)
+
+
+def _lengths(
+    order: State, place: Place, num_rows: int, read_lengths: ReadLengths | None
+) -> Int64Array | None:
+    if "bucket_by" not in order["shuffle"]:
+        return None
+    if read_lengths is None:
+        raise ValueError(
+            "rows were brought together by length; read_lengths is needed to tell which are done"
+        )
+    return read_lengths(order, place, num_rows)

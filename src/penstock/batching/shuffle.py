@@ -8,53 +8,87 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from penstock.batching.bucketing import Bucketing, by_length
+from penstock.batching.row_store import RowStore
 from penstock.batching.stage import Stage
 from penstock.batching.waiting import WaitingRows
-from penstock.batching.window import Window
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Int64Array
 from penstock.readers.order import derive_generator
-from penstock.readers.stream import RecordStream
+from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
-_PIECES = 8
-"""A window is drawn in so many pieces: what exists twice is one of them."""
+_PIECE_ROWS = 8192
+"""Rows that are given out at a time, unless told otherwise."""
 
 
-def shuffle(source: RecordStream, num_rows: int, seed: int, share: Share | None = None) -> "Shuffle":
+def shuffle(
+    source: RecordStream,
+    num_rows: int,
+    seed: int,
+    share: Share | None = None,
+    bucketing: Bucketing | None = None,
+    piece_rows: int = _PIECE_ROWS,
+) -> "Shuffle":
     """The rows of the source, permuted in windows of `num_rows` rows, whose bytes are leased from the share.
 
-    At most one window and one drawn piece of it exist at a time. The order of blocks, which mixes over longer
-    distances, is the reader's.
+    At most one window exists at a time, and the `piece_rows` rows that were given out last. Nothing is copied again
+    when batches are cut, where they have as many rows as the pieces and windows are multiples of them. The order of
+    blocks, which mixes over longer distances, is the reader's. With `bucketing`, rows of similar length come together,
+    and windows are of whole runs.
     """
-    return Shuffle(source, num_rows, seed, share)
+    return Shuffle(source, num_rows, seed, share, bucketing, piece_rows)
 
 
-def window_order(order: Mapping[str, Any], epoch: int, num_done: int, window: int, num_rows: int) -> Int64Array:
+def window_order(
+    order: Mapping[str, Any],
+    place: Place,
+    window: int,
+    num_rows: int,
+    lengths: Int64Array | None = None,
+) -> Int64Array:
     """In which order the rows of a window are drawn; `order` is that of a shuffled stream.
 
-    `num_done` are the rows of the epoch that were done before this stream took over, which is 0 unless the number
-    of shards changed on the way.
+    `lengths` are those of the rows of the window, where rows are brought together by them. Of the place, the epoch
+    counts, and the rows that were done before this stream took over: none, unless the number of shards changed on
+    the way.
     """
     shard = order.get("shard", (0, 1))
-    generator = derive_generator("rows", order["shuffle"]["seed"], epoch, window, *shard, num_done)
-    return generator.permutation(num_rows)
+    num_done = 0 if place.done is None else place.done.num_rows
+    generator = derive_generator("rows", order["shuffle"]["seed"], place.epoch, window, *shard, num_done)
+    rows = generator.permutation(num_rows)
+    return rows if lengths is None else by_length(rows, lengths, order["shuffle"]["run_rows"], generator)
 
 
 class Shuffle(Stage):
     """The stream that `shuffle` gives."""
 
-    def __init__(self, source: RecordStream, num_rows: int, seed: int, share: Share | None = None) -> None:
+    def __init__(
+        self,
+        source: RecordStream,
+        num_rows: int,
+        seed: int,
+        share: Share | None = None,
+        bucketing: Bucketing | None = None,
+        piece_rows: int = _PIECE_ROWS,
+    ) -> None:
         if num_rows < 1:
             raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
         super().__init__(source)
+        self._bucketing = bucketing
+        windows: State = {"num_rows": num_rows, "seed": seed}
+        if bucketing is not None:
+            bucketing.length.check(source.schema)
+            num_rows = bucketing.window_rows(num_rows)
+            windows |= {"num_rows": num_rows} | bucketing.state
         self._num_rows = num_rows
-        self._piece_rows = -(-num_rows // _PIECES)
+        self._piece_rows = piece_rows
         self._share = share
-        self._order = source.order | {"shuffle": {"num_rows": num_rows, "seed": seed}}
+        self._order = source.order | {"shuffle": windows}
 
     @property
     def order(self) -> State:
@@ -64,30 +98,46 @@ class Shuffle(Stage):
     def check_order(self, saved: State) -> None:
         """The windows and the seed must be as they were."""
         super().check_order(saved)
-        was = saved.get("shuffle") or {"num_rows": None, "seed": None}
-        for name, present in self._order["shuffle"].items():
-            if was[name] != present:
+        was, present = saved.get("shuffle") or {}, self._order["shuffle"]
+        for name in present | was:
+            if was.get(name) != present.get(name):
                 raise CheckpointError(
-                    f"the position was saved with shuffle {name} {was[name]} but the run has {present}; "
-                    "set data_config.shuffle_buffer, batch_size and seed as they were, or start anew"
+                    f"the position was saved with shuffle {name} {was.get(name)} but the run has "
+                    f"{present.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
+                    "were, or start anew"
                 )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Drawn rows from the present place on, an eighth of a window at a time."""
+        """Drawn rows from the present place on."""
         window, num_drawn = divmod(self._place.row, self._num_rows)
         self._source.go_to(self._place.at(window * self._num_rows))
         waiting = WaitingRows(iter(self._source))
-        while pieces := waiting.take(self._num_rows):
-            yield from self._draw(Window(pieces), window, num_drawn)
+        store = RowStore(self.schema, self._num_rows)
+        while self._fill(store, waiting, window):
+            yield from self._draw(store, num_drawn)
             window, num_drawn = window + 1, 0
 
-    def _draw(self, rows: Window, window: int, num_drawn: int) -> Iterator[pa.RecordBatch]:
+    def _fill(self, store: RowStore, waiting: WaitingRows, window: int) -> bool:
+        """Collect a window and bring it into its order; False at the end of the epoch."""
+        lengths: list[Int64Array] = []
+        store.fill(self._seen(waiting.pieces(self._num_rows), lengths))
+        known = np.concatenate(lengths) if lengths else None
+        store.permute(window_order(self._order, self._place, window, store.num_rows, known))
+        return store.num_rows > 0
+
+    def _seen(
+        self, pieces: Iterator[pa.RecordBatch], lengths: list[Int64Array]
+    ) -> Iterator[pa.RecordBatch]:
+        """The pieces, whose lengths are noted where rows are brought together by them."""
+        for piece in pieces:
+            if self._bucketing is not None:
+                lengths.append(self._bucketing.length.of(piece))
+            yield piece
+
+    def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
         """The rows of a window that are not drawn yet."""
-        done = self._place.done
-        num_done = 0 if done is None else done.num_rows
-        order = window_order(self._order, self._place.epoch, num_done, window, rows.num_rows)
-        with nullcontext() if self._share is None else self._share.lease(rows.num_bytes):
-            for start in range(num_drawn, rows.num_rows, self._piece_rows):
-                drawn = order[start : start + self._piece_rows]
-                self._place = self._place.at(self._place.row + len(drawn))
-                yield rows.take(drawn)
+        with nullcontext() if self._share is None else self._share.lease(store.num_bytes):
+            for start in range(num_drawn, store.num_rows, self._piece_rows):
+                end = min(start + self._piece_rows, store.num_rows)
+                self._place = self._place.at(self._place.row + end - start)
+                yield store.rows(start, end)

@@ -18,18 +18,19 @@ class WaitingRows:
 
     def take(self, num_rows: int) -> list[pa.RecordBatch]:
         """The next rows, as views in the order of the source; fewer than asked for only at its end."""
-        while self._num_waiting < num_rows and self.receive() is not None:
-            pass
-        pieces = []
-        while num_rows and self._arrived:
+        return list(self.pieces(num_rows))
+
+    def pieces(self, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """The same rows, each piece as soon as it is there: nothing is held that was given out."""
+        while num_rows and (self._arrived or self.receive() is not None):
             first = self._arrived.popleft()
             piece = first.slice(0, num_rows)
             if piece.num_rows < first.num_rows:
                 self._arrived.appendleft(first.slice(piece.num_rows))
-            pieces.append(piece)
             num_rows -= piece.num_rows
             self._num_waiting -= piece.num_rows
-        return pieces
+            del first
+            yield piece
 
     def receive(self) -> pa.RecordBatch | None:
         """Let one more batch of the source wait, and look at it; None at the end of the source."""

@@ -1,0 +1,98 @@
+"""The rows of a shuffle window, whatever their types."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.batching import row_store
+from penstock.batching.row_store import RowStore
+
+NUMBERS = st.none() | st.integers(-5, 5)
+COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy]] = {
+    "int64": (pa.int64(), NUMBERS),
+    "uint8": (pa.uint8(), st.none() | st.integers(0, 255)),
+    "float32": (pa.float32(), NUMBERS),
+    "half": (pa.float16(), st.none() | st.integers(-5, 5).map(np.float16)),
+    "date": (pa.date32(), st.none() | st.integers(0, 9)),
+    "timestamp": (pa.timestamp("us"), st.none() | st.integers(0, 9)),
+    "boolean": (pa.bool_(), st.none() | st.booleans()),
+    "text": (pa.string(), st.none() | st.text(max_size=3)),
+    "list": (pa.list_(pa.int64()), st.none() | st.lists(NUMBERS, max_size=3)),
+    "fixed list": (pa.list_(pa.float32(), 2), st.none() | st.lists(NUMBERS, min_size=2, max_size=2)),
+    "words": (pa.dictionary(pa.int32(), pa.string()), st.none() | st.sampled_from(["a", "b"])),
+    "decimal": (pa.decimal128(9, 2), st.none() | st.integers(0, 9)),
+    "map": (pa.map_(pa.string(), pa.int64()), st.none() | st.just([("a", 1)])),
+}
+SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[pa.RecordBatch]:
+    """Record batches of all types, some of them views into larger ones."""
+    found = []
+    for num_rows in draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)):
+        skipped = draw(st.integers(0, 3))
+        columns = [
+            pa.array(draw(st.lists(values, min_size=num_rows + skipped, max_size=num_rows + skipped)), kind)
+            for kind, values in COLUMNS.values()
+        ]
+        found.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA).slice(skipped))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(windows=st.lists(pieces(), min_size=1, max_size=3), data=st.data())
+def test_rows_come_out_in_the_wanted_order_window_after_window(
+    windows: list[list[pa.RecordBatch]], data: st.DataObject
+) -> None:
+    most_rows = max(sum(piece.num_rows for piece in window) for window in windows)
+    store = RowStore(SCHEMA, most_rows)
+    for window in windows:
+        expected = pa.Table.from_batches(window).to_pylist()
+        order = np.array(data.draw(st.permutations(range(len(expected)))), np.int64)
+        store.fill(iter(window))
+        store.permute(order)
+        cut = data.draw(st.integers(0, len(expected)))
+        first, rest = store.rows(0, cut), store.rows(cut, len(expected))
+
+        assert first.to_pylist() + rest.to_pylist() == [expected[row] for row in order]
+        rest.validate(full=True)
+
+
+def test_rows_that_were_given_out_stay_as_they_are() -> None:
+    def window(first: int) -> list[pa.RecordBatch]:
+        return [pa.RecordBatch.from_pydict({"x": np.arange(first, first + 4)})]
+
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    store.fill(window(0))
+    given_out = store.rows(0, 4)
+    store.fill(window(100))
+    store.permute(np.array([3, 2, 1, 0]))
+
+    assert given_out.column("x").to_pylist() == [0, 1, 2, 3]
+    assert store.rows(0, 4).column("x").to_pylist() == [103, 102, 101, 100]
+
+
+def test_room_is_made_once() -> None:
+    store = RowStore(pa.schema([("x", pa.int64()), ("y", pa.int64())]), 1000)
+    rooms = set()
+    for _ in range(5):
+        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(1000), "y": np.arange(1000)})])
+        store.permute(np.arange(1000))
+        rooms |= {column._values.ctypes.data for column in store._columns}
+
+    assert len(rooms) == 3  # two columns, and one to spare
+    assert store.num_bytes == 3 * 8000
+
+
+def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_store, "_CHUNK_BYTES", 60)
+    store = RowStore(pa.schema([("text", pa.string())]), 30)
+    store.fill(pa.RecordBatch.from_pydict({"text": [f"{i}-{j}" for j in range(10)]}) for i in range(3))
+    order = np.random.default_rng(0).permutation(30)
+    store.permute(order)
+
+    assert store.rows(0, 30).column("text").to_pylist() == [f"{row // 10}-{row % 10}" for row in order]
+    assert len(store._columns[0]._chunks) == 3
