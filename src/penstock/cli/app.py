@@ -12,6 +12,7 @@ from penstock.cli.evaluate import evaluate
 from penstock.cli.inspect import inspect
 from penstock.cli.messages import show_messages
 from penstock.cli.predict import predict
+from penstock.cli.rewrite import rewrite
 from penstock.cli.sample_data import sample_data
 from penstock.cli.schema import schema
 from penstock.cli.train import train, train_eval
@@ -46,6 +47,7 @@ app.command("eval")(evaluate)
 app.command()(predict)
 app.command()(check)
 app.command()(inspect)
+app.command()(rewrite)
 app.command("sample-data")(sample_data)
 app.command()(schema)
 app.command()(doctor)

@@ -1,0 +1,1 @@
+"""How values are distributed in a data set."""

@@ -1,0 +1,86 @@
+"""Equal values have equal hashes, whatever stands around them; different values have different ones."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.config.errors import DataError
+from penstock.prep.profile.hashes import row_hashes, value_hashes
+
+EVERY_TYPE = {
+    "int8": pa.array([1, -1, None, 2], pa.int8()),
+    "uint64": pa.array([1, 2**64 - 1, None, 2], pa.uint64()),
+    "float": pa.array([1.5, -1.5, None, 0.0], pa.float32()),
+    "half": pa.array(np.array([1.5, -1.5, 2.5, 0.0], np.float16)),
+    "bool": pa.array([True, False, None]),
+    "string": pa.array(["a", "b", None, "", "ab", "ba", "aa"]),
+    "large_string": pa.array(["a", "b", None, ""], pa.large_string()),
+    "binary": pa.array([b"\x00", b"\x00\x00", None, b""]),
+    "fixed_binary": pa.array([b"ab", b"cd", None], pa.binary(2)),
+    "dictionary": pa.array(["a", "b", None]).dictionary_encode(),
+    "decimal": pa.array([Decimal("1.5"), Decimal("-1.5"), None]),
+    "date": pa.array([date(2024, 1, 1), date(2024, 1, 2), None]),
+    "timestamp": pa.array([datetime(2024, 1, 1), datetime(2024, 1, 2), None]),
+    "list": pa.array([[1], [1, 1], [], None, [None], [1, 2], [2, 1]]),
+    "list of lists": pa.array([[[1], [2]], [[1, 2]], [[], [1, 2]], None, []]),
+    "list of texts": pa.array([["a", "b"], ["ab"], ["", "ab"], None, []]),
+    "fixed_list": pa.array([[1, 2], [2, 1], None], pa.list_(pa.int64(), 2)),
+    "map": pa.array([[("a", 1)], [("a", 2)], [("b", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+    "struct": pa.array([{"a": 1, "b": 2}, {"a": 2, "b": 1}, None, {"a": None, "b": None}]),
+}
+
+
+@pytest.mark.parametrize("values", EVERY_TYPE.values(), ids=EVERY_TYPE)
+def test_different_values_of_every_type(values):
+    assert len(set(value_hashes(values).tolist())) == len(values)
+
+
+@pytest.mark.parametrize("values", EVERY_TYPE.values(), ids=EVERY_TYPE)
+def test_a_hash_does_not_depend_on_where_the_value_stands(values):
+    order = np.arange(len(values))[::-1]
+
+    assert value_hashes(values.take(order)).tolist() == value_hashes(values)[::-1].tolist()
+    assert value_hashes(values.slice(1)).tolist() == value_hashes(values)[1:].tolist()
+    assert value_hashes(values.slice(0, 0)).tolist() == []
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=20))))
+def test_texts_are_told_apart(texts):
+    hashes = value_hashes(pa.array(texts, pa.string())).tolist()
+
+    assert len(set(hashes)) == len(set(texts))
+    assert dict(zip(texts, hashes, strict=True)).items() >= set(zip(texts, hashes, strict=True))
+
+
+def test_long_texts_are_hashed_over_many_windows():
+    long_text = "x" * 200_000
+    texts = pa.array([long_text, "y", long_text, long_text + "x", long_text[:-1] + "y"])
+
+    hashes = value_hashes(texts).tolist()
+
+    assert hashes[0] == hashes[2]
+    assert len(set(hashes)) == 4
+
+
+def test_zeros_of_both_signs_are_one_value():
+    assert len(set(value_hashes(pa.array([0.0, -0.0])).tolist())) == 1
+
+
+def test_a_row_is_its_values_in_the_order_of_the_columns():
+    batch = pa.RecordBatch.from_pydict({"a": [1, 2, 1], "b": [2, 1, 2]})
+
+    first, second, third = row_hashes(batch).tolist()
+
+    assert first == third != second
+
+
+def test_a_type_without_values_to_compare():
+    values = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+
+    with pytest.raises(DataError, match=r"values of type .*union.* cannot be compared; leave the column out"):
+        value_hashes(values)
