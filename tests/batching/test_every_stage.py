@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.batching.bucketing import Bucketing
 from penstock.batching.cost import cut_by_cost
 from penstock.batching.costs import cost_of_column
+from penstock.batching.lengths import SequenceLength
 from penstock.batching.prefetch import prefetch
 from penstock.batching.read_ahead import read_ahead
 from penstock.batching.rows import cut_by_rows
@@ -19,6 +21,9 @@ from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
 from tests.readers.samples import flat, row_ids, take
+
+ONES = SequenceLength("word", separator="1")
+"""Lengths that differ: one more than the text has ones."""
 
 Make = Callable[[RecordStream], Stream]
 
@@ -40,6 +45,8 @@ EVERY_STAGE: dict[str, Make] = {
     ),
     "shuffle": lambda source: shuffle(source, 5, seed=7),
     "shuffle, all rows": lambda source: shuffle(source, 1000, seed=7),
+    "shuffle, by length": lambda source: shuffle(source, 5, seed=7, bucketing=Bucketing(ONES, 2)),
+    "shuffle, by length, all rows": lambda source: shuffle(source, 99, seed=7, bucketing=Bucketing(ONES, 4)),
     "prefetch": _prefetch,
     "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
     "read_ahead under a shuffle": lambda source: shuffle(

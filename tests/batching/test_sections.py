@@ -32,9 +32,18 @@ def test_a_cost_limit_needs_a_cost():
     )
 
 
-@pytest.mark.parametrize("key", ["sample_cost_field", "sample_cost"])
-def test_a_cost_needs_a_cost_limit(key):
-    assert place_and_message({key: "length"}) == (
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sample_cost_field", "length"),
+        ("sample_cost", "sum_of_lengths(clicks)"),
+        ("max_batch_rows", 8),
+        ("oversize", "drop"),
+        ("null_cost", 1),
+    ],
+)
+def test_what_is_about_costs_needs_a_cost_limit(key, value):
+    assert place_and_message({key: value}) == (
         (key,),
         "needs batch_cost_size, the most that a batch may cost",
     )
@@ -52,5 +61,31 @@ def test_evaluation_takes_the_batch_size_of_training_unless_told():
 
 
 def test_null_cost_error_is_the_default():
+    cost = {"sample_cost_field": "cost", "batch_cost_size": 10}
+
     assert BatchingSection.model_validate({"null_cost": "error"}).null_cost is None
-    assert BatchingSection.model_validate({"null_cost": 1}).null_cost == 1.0
+    assert BatchingSection.model_validate(cost | {"null_cost": 1}).null_cost == 1.0
+
+
+def test_a_cost_expression_is_checked_with_the_run_file():
+    assert place_and_message({"sample_cost": "sum_of_length(clicks)", "batch_cost_size": 10}) == (
+        ("sample_cost",),
+        "Value error, there is no function 'sum_of_length'; did you mean 'sum_of_lengths'?",
+    )
+
+
+def test_only_one_way_to_tell_the_cost():
+    both = {"sample_cost": "sum_of_lengths(a)", "sample_cost_field": "b", "batch_cost_size": 10}
+
+    assert place_and_message(both) == (
+        (),
+        "Value error, only one of sample_cost_field, sample_cost may be set; both are",
+    )
+
+
+def test_rows_are_brought_together_only_inside_a_shuffle():
+    assert BatchingSection(bucket_by="clicks", shuffle=True).bucket_by == "clicks"
+    assert place_and_message({"bucket_by": "clicks"}) == (
+        ("bucket_by",),
+        "needs shuffle: true, since rows are brought together inside the shuffle buffer",
+    )

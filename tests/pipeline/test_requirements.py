@@ -29,10 +29,11 @@ def test_a_whole_run_file_can_be_trained():
 
 
 def test_what_is_not_available_yet_is_refused_with_its_path():
-    run = RunConfig.model_validate(run_data(data_config={"label_fields": ["click"], "bucket_by": "price"}))
+    data = run_data()
+    data["train_config"]["fine_tune_ckpt_param_map"] = "names.txt"
 
-    with pytest.raises(ConfigError, match=r"data_config\.bucket_by: bucket_by is not available yet"):
-        require_for_training(run)
+    with pytest.raises(ConfigError, match=r"train_config\.fine_tune_ckpt_param_map: .* is not available yet"):
+        require_for_training(RunConfig.model_validate(data))
 
 
 def test_training_says_everything_that_is_missing():

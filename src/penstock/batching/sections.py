@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, NonNegativeFloat, PositiveInt, model_validator
 
+from penstock.batching.cost_expression import CostExpression
 from penstock.config.findings import Finding, raise_findings
-from penstock.config.markers import Later, Legacy
+from penstock.config.markers import Legacy
 from penstock.config.section import Section
 from penstock.config.sizes import MIB, ByteSize
 
@@ -28,6 +29,14 @@ def _large_enough(num_bytes: int) -> int:
 def _error_is_absent(cost: float | str | None) -> float | None:
     """`null_cost: error` says in words what leaving it out says."""
     return None if isinstance(cost, str) else cost
+
+
+def _expression(text: str | None) -> str | None:
+    return None if text is None else str(CostExpression.parse(text))
+
+
+_COST_KEYS = ("sample_cost_field", "sample_cost", "max_batch_rows", "oversize", "null_cost")
+"""What means something only where batches are cut by cost."""
 
 
 class BatchingSection(Section):
@@ -54,29 +63,28 @@ class BatchingSection(Section):
     seed: int = 0
     """Every order of rows follows from this number."""
 
-    sample_cost_field: Annotated[str | None, Later("cutting batches by cost")] = None
+    sample_cost_field: str | None = None
     """Column with the cost of a row."""
 
-    sample_cost: Annotated[str | None, Later("cutting batches by cost")] = None
+    sample_cost: Annotated[str | None, AfterValidator(_expression)] = None
     """Cost of a row as an expression over lengths, such as sum_of_lengths(clicks), instead of a column."""
 
-    batch_cost_size: Annotated[PositiveInt | None, Later("cutting batches by cost")] = None
+    batch_cost_size: PositiveInt | None = None
     """Most that the rows of a batch may cost together; then batch_size plays no part."""
 
-    max_batch_rows: Annotated[PositiveInt | None, Later("cutting batches by cost")] = None
+    max_batch_rows: PositiveInt | None = None
     """Most rows of a batch that is cut by cost."""
 
-    oversize: Annotated[Oversize, Later("cutting batches by cost")] = Oversize.alone
+    oversize: Oversize = Oversize.alone
     """A row that alone costs more than a batch may: a batch of its own, an error, or left out and counted."""
 
     null_cost: Annotated[
         NonNegativeFloat | Literal["error"] | None,
         AfterValidator(_error_is_absent),
-        Later("cutting batches by cost"),
     ] = None
-    """Cost of a row without one; error, as when absent: such a row stops the run."""
+    """Cost of a row whose own is null, negative or not finite; error, as when absent: such a row stops the run."""
 
-    bucket_by: Annotated[str | None, Later("bucket_by")] = None
+    bucket_by: str | None = None
     """Sequence feature by whose length rows are brought together inside the shuffle buffer."""
 
     @model_validator(mode="after")
@@ -87,9 +95,17 @@ class BatchingSection(Section):
         if self.batch_cost_size and not has_cost:
             message = "needs sample_cost_field, the column with the cost of a row"
             raise_findings(self, [Finding(("batch_cost_size",), message)])
-        if has_cost and not self.batch_cost_size:
-            key = "sample_cost_field" if self.sample_cost_field else "sample_cost"
-            raise_findings(self, [Finding((key,), "needs batch_cost_size, the most that a batch may cost")])
+        if not self.batch_cost_size:
+            written = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
+            message = "needs batch_cost_size, the most that a batch may cost"
+            raise_findings(self, [Finding((key,), message) for key in written])
+        return self
+
+    @model_validator(mode="after")
+    def _bucketing_has_a_window(self) -> Self:
+        if self.bucket_by and not self.shuffle:
+            message = "needs shuffle: true, since rows are brought together inside the shuffle buffer"
+            raise_findings(self, [Finding(("bucket_by",), message)])
         return self
 
     def resolved_eval_batch_size(self) -> int:

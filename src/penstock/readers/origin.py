@@ -6,6 +6,7 @@ and the row in that file, both counted from 0. It survives slicing, joining and 
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 ROW_COLUMN = "__row__"
 ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
@@ -17,6 +18,11 @@ def row_ids(file_index: int, first_row: int, num_rows: int) -> pa.Int64Array:
     """The numbers of consecutive rows of one file."""
     start = (file_index << _ROW_BITS) | first_row
     return pa.array(np.arange(start, start + num_rows), pa.int64())
+
+
+def ids_of_rows(file_index: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of rows of any files, in the order of files and rows."""
+    return (file_index << _ROW_BITS) | row
 
 
 def with_row_ids(batch: pa.RecordBatch, file_index: int, first_row: int) -> pa.RecordBatch:

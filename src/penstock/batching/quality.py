@@ -1,0 +1,109 @@
+"""How well a shuffle mixes, measured on the batches of a run."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.readers.blocks import Blocks, Int64Array
+from penstock.readers.origin import ids_of_rows
+
+_STRETCH_ROWS = 65_536
+
+
+class ShuffleQuality:
+    """Looks at some of the batches of a run and tells how near their order is to an ideal shuffle.
+
+    Memory does not grow with the batches seen. Batches that are not looked at cost nothing: `every` says that one in
+    so many is.
+    """
+
+    def __init__(self, blocks: Blocks, every: int = 16, stretch_rows: int = _STRETCH_ROWS) -> None:
+        """A block of more than `stretch_rows` rows counts as several, since rows near each other are alike."""
+        self._first_ids, self._num_rows = _stretches(blocks, stretch_rows)
+        self._every = every
+        self._num_seen = 0
+        self._num_looked_at = 0
+        self._coverage_sum = 0.0
+        self._label_pairs = _LabelPairs()
+
+    def see(self, row_ids: Int64Array, labels: NDArray[np.generic] | None = None) -> None:
+        """Take in a batch: the origin of its rows, and one label of each."""
+        is_skipped = self._num_seen % self._every > 0
+        self._num_seen += 1
+        if is_skipped or not len(row_ids):
+            return
+        stretches = np.searchsorted(self._first_ids, row_ids, side="right")
+        self._coverage_sum += len(np.unique(stretches)) / expected_blocks(self._num_rows, len(row_ids))
+        self._num_looked_at += 1
+        if labels is not None:
+            self._label_pairs.add(np.asarray(labels, np.float64))
+
+    def score(self) -> dict[str, float]:
+        """What was found so far; empty before the first batch.
+
+        `block_coverage`: the blocks that a batch draws on, as a part of what it would be in an ideal shuffle; 1 is as
+        good as ideal. `label_autocorrelation`: of the labels of neighbours in a batch, -1 to 1; 0 is ideal. It is left
+        out where labels do not differ. `batches_looked_at`: how many batches this is from.
+        """
+        if not self._num_looked_at:
+            return {}
+        score = {"block_coverage": self._coverage_sum / self._num_looked_at}
+        correlation = self._label_pairs.correlation()
+        if correlation is not None:
+            score["label_autocorrelation"] = correlation
+        return score | {"batches_looked_at": self._num_looked_at}
+
+
+def expected_blocks(block_rows: Int64Array, num_drawn: int) -> float:
+    """On how many blocks a draw of so many different rows falls when each row is equally likely.
+
+    A block is missed with the probability that none of its n rows is among those drawn, the product of 1 - n / (N - i)
+    over the rows drawn so far, i; all factors are taken at the middle i, which is off by well under a thousandth of the
+    result.
+    """
+    total_rows = int(block_rows.sum())
+    rows_at_middle = total_rows - (num_drawn - 1) / 2
+    missed = np.clip(1 - block_rows / rows_at_middle, 0, None) ** num_drawn
+    return float((1 - missed).sum())
+
+
+def _stretches(blocks: Blocks, stretch_rows: int) -> tuple[Int64Array, Int64Array]:
+    """The row ids at which stretches begin, ascending, and how many rows each has."""
+    per_block = -(-blocks.num_rows // stretch_rows)
+    block = np.repeat(np.arange(len(blocks)), per_block)
+    first_of_block = np.repeat(np.cumsum(per_block) - per_block, per_block)
+    skipped = (np.arange(len(block)) - first_of_block) * stretch_rows
+    first_ids = ids_of_rows(blocks.file_index[block], blocks.first_row[block] + skipped)
+    return first_ids, np.minimum(stretch_rows, blocks.num_rows[block] - skipped)
+
+
+class _LabelPairs:
+    """The correlation of labels of neighbours, from sums alone."""
+
+    def __init__(self) -> None:
+        self._num_pairs = 0
+        self._shift = 0.0
+        self._sums = np.zeros(5)
+
+    def add(self, labels: NDArray[np.float64]) -> None:
+        """Take in labels in their order; pairs with one that is not finite are left out."""
+        first, second = labels[:-1], labels[1:]
+        usable = np.isfinite(first) & np.isfinite(second)
+        first, second = first[usable], second[usable]
+        if not len(first):
+            return
+        if not self._num_pairs:
+            # Sums of squares of numbers far from 0 would lose what differs in them.
+            self._shift = float(first.mean())
+        first, second = first - self._shift, second - self._shift
+        self._num_pairs += len(first)
+        self._sums += [first.sum(), second.sum(), first @ first, second @ second, first @ second]
+
+    def correlation(self) -> float | None:
+        """From -1 to 1; None where the labels do not differ."""
+        if not self._num_pairs:
+            return None
+        first, second, first_squares, second_squares, products = self._sums / self._num_pairs
+        variances = (first_squares - first**2) * (second_squares - second**2)
+        if variances <= 0:
+            return None
+        return float(np.clip((products - first * second) / np.sqrt(variances), -1, 1))
