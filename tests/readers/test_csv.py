@@ -8,9 +8,9 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.text.framing import CsvRecords
-from penstock.readers.text.csv_types import join_types
 from penstock.readers.sections import ReadingSection
+from penstock.readers.text.csv_types import join_types
+from penstock.readers.text.framing import CsvRecords
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 
 WITHOUT_HEADER = ReadingSection(input_fields_str="id:BIGINT;price:FLOAT;tags:ARRAY<STRING>")

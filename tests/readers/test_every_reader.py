@@ -17,8 +17,8 @@ from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.reading import BlockStream
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, take, write_csv, write_parquet
 
-# Small enough that the text is cut into several blocks and large row groups are read page by page.
-SMALL_SHARE_BYTES = 130_000
+# Small enough that a chunk of text is read in several pieces.
+SMALL_SHARE_BYTES = 20_000
 
 LARGE_TEXT = "a text that stands once in the dictionary of the file" * 50
 

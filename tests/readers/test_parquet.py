@@ -137,7 +137,7 @@ def _block(decoded_bytes: int, paging_bytes: int) -> RowGroup:
     return RowGroup(0, 0, 0, num_rows=1000, decoded_bytes=decoded_bytes, paging_bytes=paging_bytes)
 
 
-def _batch_rows(blocks: list[Block], limit_bytes: int) -> list[int | None]:
+def _batch_rows(blocks: list[RowGroup], limit_bytes: int) -> list[int | None]:
     plans = plan_blocks(blocks, [DataFile("a.parquet", 1)], Share("reading", limit_bytes))
     for first in plans:
         for second in plans:

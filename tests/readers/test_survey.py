@@ -8,11 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.text import csv_types
 from penstock.readers.files import list_files
-from penstock.readers.opening import open_reader
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.survey import survey
+from penstock.readers.reading import read_blocks
+from penstock.readers.survey import Wanted, survey
+from penstock.readers.text import csv
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet
 
@@ -30,15 +29,23 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     found = survey_path(write_csv(tmp_path, [5, 3]), CSV_WITH_HEADER)
 
     assert found.columns.names == ["number", "text"]
-    assert found.num_rows is None
+    assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1")
-    assert (found.least_bytes, found.ample_bytes) == (128 * KIB, 64 * MIB)
+    assert found.block_bytes == 5 * found.row_bytes
+    assert 4 * KIB < found.least_bytes == found.ample_bytes < 64 * KIB  # as much as a few KiB of text need
+
+
+def test_csv_is_read_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
+    found = survey_path(write_csv(tmp_path, [300_000]), CSV_WITH_HEADER)
+
+    assert len(found.blocks) == (tmp_path / "part-000.csv").stat().st_size // MIB + 1
+    assert 2 * 5 * MIB < found.ample_bytes < 2 * 8 * MIB
 
 
 def test_long_records_need_a_larger_share(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\n" + ("x" * 10_000 + "\n") * 3)
 
-    assert survey_path(tmp_path, CSV_WITH_HEADER).least_bytes == 32 * 10_001
+    assert survey_path(tmp_path, CSV_WITH_HEADER).least_bytes > 2 * 4 * 2 * 10_001
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
@@ -58,17 +65,7 @@ def test_rows_are_sampled_from_several_row_groups(tmp_path: Path) -> None:
 
 def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,zip\n1,02134\n2,7\n"))
-    files = list_files(str(tmp_path))
-    found = survey(CSV_WITH_HEADER, files, ["zip", "x"], text_columns=["zip"])
-    monkeypatch.setattr(csv_types, "sample_texts", None)
+    found = survey(CSV_WITH_HEADER, list_files(str(tmp_path)), Wanted(["zip", "x"], text_columns=["zip"]))
+    monkeypatch.setattr(csv, "sample_texts", None)
     for _ in range(2):
-        reader = open_reader(CSV_WITH_HEADER, files, ["zip", "x"], Share("reading", MIB), survey=found)
-        assert flat(reader, "zip") == ["02134", "7"]
-
-
-def test_a_survey_of_other_columns_is_refused(tmp_path: Path) -> None:
-    files = list_files(str(write_csv(tmp_path, [3])))
-    found = survey(CSV_WITH_HEADER, files, ["text"])
-
-    with pytest.raises(ValueError, match="the survey is of other files or other columns"):
-        open_reader(CSV_WITH_HEADER, files, ["number"], Share("reading", MIB), survey=found)
+        assert flat(read_blocks(found, Share("reading", MIB)), "zip") == ["02134", "7"]

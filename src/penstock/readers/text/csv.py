@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -11,10 +12,12 @@ from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.sections import Field, ReadingSection
 from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text.csv_decode import CsvForm, CsvParser
+from penstock.readers.text.csv_decode import CsvForm
+from penstock.readers.text.csv_parser import CsvParser
 from penstock.readers.text.csv_types import declared_types, sample_columns
 from penstock.readers.text.framing import CsvRecords
 from penstock.readers.text.record_index import index_records
+from penstock.readers.text.sample import sample_texts
 from penstock.readers.text.source import TextFile
 from penstock.readers.text.survey import TextSurvey
 
@@ -24,6 +27,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
     """Read headers, count records, and find the types that are not declared from samples."""
+    if not reading.delimiter.isascii():
+        raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
     fields = reading.resolved_input_fields()
     framing = CsvRecords(reading.delimiter)
     forms = [read_form(file, reading, fields) for file in files]
@@ -35,8 +40,9 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
         for file, form in zip(files, forms, strict=True)
     ]
     known = dict.fromkeys(wanted.text_columns, pa.string()) | declared_types(fields)
-    sample = sample_columns(files, forms, columns, known)
-    parser = CsvParser(tuple(forms), pa.schema([(name, sample.types[name]) for name in columns]))
+    sample = sample_columns(sample_texts(files, indexes, framing), forms, columns, known)
+    schema = pa.schema([(name, sample.types[name]) for name in columns])
+    parser = CsvParser(tuple(forms), schema, wanted.quarantine)
     return TextSurvey(tuple(files), tuple(indexes), framing, parser, sample.row_bytes, sample.text_row_bytes)
 
 
@@ -64,12 +70,10 @@ def read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field]) 
 
 def _first_record(file: DataFile, delimiter: str) -> tuple[bytes, int, int]:
     """The first record, without a byte order mark and blank lines before it, and where it begins and ends."""
-    source = TextFile(file)
-    try:
+    with closing(TextFile(file)) as source:
         text = source.read(0, _MOST_HEADER_BYTES)
-    finally:
-        source.close()
     mark_bytes = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
     text = text[mark_bytes:]
-    start, end, *_ = [*CsvRecords(delimiter).starts(text)[:2].tolist(), len(text), len(text)]
+    starts = [*CsvRecords(delimiter).starts(text).tolist(), len(text), len(text)]
+    start, end = starts[:2]
     return text[start:end], mark_bytes + start, mark_bytes + end

@@ -1,18 +1,14 @@
 """The types of CSV columns: declared in the run file, or found from samples across all of each file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.config.sizes import KIB, MIB
 from penstock.readers.columns import is_usable
-from penstock.readers.text.csv_decode import CsvForm, decode_sample
-from penstock.readers.text.framing import CsvRecords
-from penstock.readers.text.source import TextFile, is_compressed
-from penstock.readers.files import DataFile
 from penstock.readers.sections import Field, FieldType
+from penstock.readers.text.csv_decode import CsvForm, decode_sample
 
 _SCALAR_TYPES: dict[FieldType, pa.DataType] = {
     FieldType.INT32: pa.int32(),
@@ -20,12 +16,6 @@ _SCALAR_TYPES: dict[FieldType, pa.DataType] = {
     FieldType.FLOAT: pa.float32(),
     FieldType.DOUBLE: pa.float64(),
 }
-_SAMPLE_BYTES = 64 * KIB
-_WHOLE_BYTES = MIB
-"""Files up to this size are looked at whole."""
-_PLACES = 8
-_COMPRESSED_STEP_BYTES = 16 * MIB
-_MOST_FILES = 32
 _NUMBER_BYTES = 8
 _LONG_INTEGER = r"^\s*[+-]?\d{16,}\s*$"
 """Integers that a float64 would round: ids beyond int64 stay text."""
@@ -58,18 +48,18 @@ class CsvSample:
 
 
 def sample_columns(
-    files: Sequence[DataFile],
+    texts: Iterable[tuple[int, bytes]],
     forms: Sequence[CsvForm],
     names: Sequence[str],
     known: Mapping[str, pa.DataType],
 ) -> CsvSample:
-    """The narrowest types that hold every sampled value, text where nothing else does; `known` types stay."""
+    """The narrowest types that hold every sampled value, text where nothing else does; `known` types stay.
+
+    `texts`: records, with the index of the form that they have.
+    """
     sample = CsvSample({name: known.get(name, pa.null()) for name in names})
-    step = -(-len(files) // _MOST_FILES)
-    for file, form in list(zip(files, forms, strict=True))[::step]:
-        for text in sample_texts(file, form):
-            if text.strip():
-                _add(sample, text, form, known)
+    for form_index, text in texts:
+        _add(sample, text, forms[form_index], known)
     sample.types = {name: _final_type(value_type) for name, value_type in sample.types.items()}
     return sample
 
@@ -85,39 +75,6 @@ def _add(sample: CsvSample, text: bytes, form: CsvForm, known: Mapping[str, pa.D
     sample.num_rows += table.num_rows
     sample.num_bytes += table.select(texts).nbytes + table.num_rows * (len(fixed) + 1) * _NUMBER_BYTES
     sample.text_row_bytes = max(sample.text_row_bytes, len(text) // max(1, table.num_rows))
-
-
-def sample_texts(file: DataFile, form: CsvForm) -> Iterator[bytes]:
-    """Records from all over a file: all of a small one, some from several places of a large one."""
-    if is_compressed(file):
-        yield from _samples_in_passing(file, form)
-        return
-    num_bytes = file.size_bytes - form.data_start
-    if num_bytes <= _WHOLE_BYTES:
-        yield _read(file, form.data_start, num_bytes)
-        return
-    for place in range(_PLACES):
-        offset = form.data_start + place * (num_bytes - _SAMPLE_BYTES) // (_PLACES - 1)
-        yield _whole_records(_read(file, offset, _SAMPLE_BYTES), form, is_start=place == 0)
-
-
-def _samples_in_passing(file: DataFile, form: CsvForm) -> Iterator[bytes]:
-    source = TextFile(file)
-    offset = form.data_start
-    while text := source.read(offset, _SAMPLE_BYTES):
-        yield _whole_records(text, form, offset == form.data_start)
-        offset += _COMPRESSED_STEP_BYTES
-
-
-def _read(file: DataFile, offset: int, num_bytes: int) -> bytes:
-    return TextFile(file).read(offset, num_bytes)
-
-
-def _whole_records(text: bytes, form: CsvForm, is_start: bool) -> bytes:
-    """Without the torn record at the end, and at the front unless the text begins at one."""
-    start = 0 if is_start else text.find(b"\n") + 1
-    end = CsvRecords(form.delimiter).end_of_last(text[start:])
-    return text[start : start + end] if end else text[start:]
 
 
 def _types_in(text: bytes, form: CsvForm, names: Sequence[str]) -> dict[str, pa.DataType]:

@@ -13,12 +13,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.config.sizes import KIB
 from penstock.readers.blocks import Int64Array
 
 BoolArray = NDArray[np.bool_]
 Characters = NDArray[np.uint8]
 Text = bytes | memoryview
 
+_WINDOW_BYTES = 64 * KIB
 _QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
 
 
@@ -34,8 +36,12 @@ class Framing(Protocol):
         """Just after the last line end that ends a record; 0 when there is none."""
         ...
 
-    def count(self, text: Text) -> int:
-        """Records of a text, the last one with or without a line end."""
+    def count(self, text: bytes, end: int) -> int:
+        """Records of the text before `end`, the last one with or without a line end."""
+        ...
+
+    def ends_inside(self, text: bytes) -> bool:
+        """Whether the text ends inside quotes, so that its last record is torn."""
         ...
 
     def starts(self, text: Text) -> Int64Array:
@@ -63,28 +69,30 @@ class CsvRecords:
         last = text.rfind(b"\n")
         if last < 0 or text.find(b'"', 0, last) < 0:
             return last + 1
-        ends = np.flatnonzero(self._ends(text))
+        ends = np.flatnonzero(self._ends(np.frombuffer(text, np.uint8)))
         return int(ends[-1]) + 1 if ends.size else 0
 
-    def count(self, text: Text) -> int:
+    def count(self, text: bytes, end: int) -> int:
         """As `Framing` says."""
-        is_end = self._ends(text)
-        return _num_starts(is_end)
+        characters = np.frombuffer(text, np.uint8, count=end)
+        if text.find(b'"', 0, end) < 0:
+            return _num_lines(characters, has_returns=text.find(b"\r", 0, end) >= 0)
+        return len(_starts(self._ends(characters)))
 
     def starts(self, text: Text) -> Int64Array:
         """As `Framing` says."""
-        return _starts(self._ends(text))
+        return _starts(self._ends(np.frombuffer(text, np.uint8)))
 
-    def _ends(self, text: Text) -> BoolArray:
+    def ends_inside(self, text: bytes) -> bool:
+        """As `Framing` says: a line end after the text would be a part of its last cell."""
+        return b'"' in text and not self._ends(np.frombuffer(text + b"\n", np.uint8))[-1]
+
+    def _ends(self, characters: Characters) -> BoolArray:
         """For each character whether it is a line end outside quotes."""
-        characters = np.frombuffer(text, np.uint8)
-        is_end = characters == _LINE_FEED
-        is_return = characters == _RETURN
-        if is_return.any():
-            is_end |= is_return
-        is_quote = characters == _QUOTE
-        if is_quote.any():
-            self._clear_quoted(characters, np.flatnonzero(is_quote), is_end)
+        is_end = _line_ends(characters, has_returns=True)
+        quotes = np.flatnonzero(characters == _QUOTE)
+        if quotes.size:
+            self._clear_quoted(characters, quotes, is_end)
         return is_end
 
     def _clear_quoted(self, characters: Characters, quotes: Int64Array, is_end: BoolArray) -> None:
@@ -123,9 +131,13 @@ class Lines:
         """As `Framing` says."""
         return text.rfind(b"\n") + 1
 
-    def count(self, text: Text) -> int:
+    def count(self, text: bytes, end: int) -> int:
         """As `Framing` says."""
-        return len(self.starts(text))
+        return len(self.starts(memoryview(text)[:end]))
+
+    def ends_inside(self, text: bytes) -> bool:
+        """Never: there are no quotes around line ends."""
+        return False
 
     def starts(self, text: Text) -> Int64Array:
         """As `Framing` says; lines of nothing but spaces are blank."""
@@ -138,11 +150,20 @@ class Lines:
         return starts[first_visible < np.append(starts, len(characters))[1:]]
 
 
-def _num_starts(is_end: BoolArray) -> int:
-    """How many lines have a character."""
-    if not is_end.size:
-        return 0
-    return int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (not is_end[0])
+def _line_ends(characters: Characters, has_returns: bool) -> BoolArray:
+    is_end: BoolArray = characters == _LINE_FEED
+    if has_returns:
+        is_end |= characters == _RETURN
+    return is_end
+
+
+def _num_lines(characters: Characters, has_returns: bool) -> int:
+    """How many lines have a character; counted in windows that stay in the processor's cache."""
+    num_lines = 0
+    for at in range(0, len(characters), _WINDOW_BYTES):
+        is_end = _line_ends(characters[at : at + _WINDOW_BYTES + 1], has_returns)
+        num_lines += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
+    return num_lines
 
 
 def _starts(is_end: BoolArray) -> Int64Array:

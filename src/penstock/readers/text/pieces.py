@@ -33,9 +33,9 @@ def cut_records(
         is_last = len(content) < left_bytes or start + left_bytes == end
         length = len(content) if is_last else framing.end_of_last(content)
         if length:
-            piece = memoryview(content)[:length]
-            yield TextPiece(start, piece, framing.count(piece))
+            yield TextPiece(start, memoryview(content)[:length], framing.count(content, length))
         if is_last:
+            _check_closed(text, framing, start, content)
             return
         if length == 0 and wanted_bytes >= most_bytes:
             raise DataError(
@@ -44,3 +44,9 @@ def cut_records(
             )
         wanted_bytes = piece_bytes if length else min(2 * wanted_bytes, most_bytes)
         start += length
+
+
+def _check_closed(text: TextFile, framing: Framing, start: int, content: bytes) -> None:
+    if framing.ends_inside(content):
+        last = int(framing.starts(content)[-1])
+        raise DataError(f"{text.file.path}: the record at byte {start + last} ends inside quotes; close them")

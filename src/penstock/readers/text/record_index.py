@@ -9,6 +9,8 @@ import json
 import os
 import uuid
 import zipfile
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,15 +48,28 @@ class RecordIndex:
 
 def index_records(file: DataFile, data_start: int, framing: Framing, index_dir: Path | None) -> RecordIndex:
     """The index of a file: as it was kept, or else made now and kept in `index_dir`; None keeps nothing."""
+    form = f"{framing.name} from {data_start}"
+    return kept_index(
+        file, form, index_dir, lambda checksum: scan_records(file, data_start, framing, checksum)
+    )
+
+
+def kept_index(
+    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[int], RecordIndex]
+) -> RecordIndex:
+    """The index that `scan` makes of a file, given its checksum, kept in `index_dir`; None keeps nothing.
+
+    `form` tells apart how the same file may be framed.
+    """
     checksum = ends_checksum(file)
     if index_dir is None:
-        return scan_records(file, data_start, framing, checksum)
-    key = _key(file, data_start, framing, checksum)
+        return scan(checksum)
+    key = _key(file, form, checksum)
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = index_dir / f"{os.path.basename(file.path)}.{digest}.npz"
     kept = _load(path, key, checksum)
     if kept is None:
-        kept = scan_records(file, data_start, framing, checksum)
+        kept = scan(checksum)
         _save(path, key, kept)
     return kept
 
@@ -63,22 +78,19 @@ def scan_records(
     file: DataFile, data_start: int, framing: Framing, checksum: int, chunk_bytes: int = CHUNK_BYTES
 ) -> RecordIndex:
     """Go through the text once."""
-    text = TextFile(file)
-    try:
-        sizes = (chunk_bytes, max(chunk_bytes, MOST_RECORD_BYTES))
+    sizes = (chunk_bytes, max(chunk_bytes, MOST_RECORD_BYTES))
+    with closing(TextFile(file)) as text:
         pieces = cut_records(text, framing, data_start, None, sizes)
         found = [(piece.offset, len(piece.text), piece.num_records) for piece in pieces if piece.num_records]
-    finally:
-        text.close()
     table = np.array(found, np.int64).reshape(-1, 3)
     return RecordIndex(checksum, table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
 
-def _key(file: DataFile, data_start: int, framing: Framing, checksum: int) -> str:
+def _key(file: DataFile, form: str, checksum: int) -> str:
     """What the index follows from, and when the file was written, so that a change in its middle is noticed."""
     changed_ns = os.stat(file.path).st_mtime_ns if os.path.exists(file.path) else None
     mark = fingerprint(file, None, checksum)
-    return json.dumps([_VERSION, mark, changed_ns, data_start, framing.name, CHUNK_BYTES])
+    return json.dumps([_VERSION, mark, changed_ns, form, CHUNK_BYTES])
 
 
 def _load(path: Path, key: str, checksum: int) -> RecordIndex | None:

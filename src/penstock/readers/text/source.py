@@ -35,7 +35,7 @@ class TextFile:
         with damage_explained(self.file):
             if self._stream is not None:
                 return self._stream.read(offset, num_bytes)
-            return self._source.read_at(num_bytes, offset)
+            return self._source.read_at(num_bytes, offset)  # type: ignore[call-arg]
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
@@ -52,7 +52,7 @@ class _Decompressed:
 
     def _start_over(self) -> None:
         self._source.seek(0)
-        self._stream = pa.CompressedInputStream(self._source, self._codec)
+        self._stream = pa.CompressedInputStream(self._source, self._codec)  # type: ignore[arg-type]
         self._last_offset, self._last = 0, b""
 
     def read(self, offset: int, num_bytes: int) -> bytes:
