@@ -1,21 +1,25 @@
 """Record stream -> batches: the end of the data's way, and where its place is saved."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
-from penstock.features.parser import Parser
+from penstock.batching.workers.choice import Workers, each_batch
+from penstock.features.parser import ParsedBatch, Parser
 from penstock.readers.stream import RecordStream
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
+from penstock.tensors.parsing import ParseBatches
 
 
 class BatchLoader:
-    """Parses and packs the record batches of a stream.
+    """Parses and packs the record batches of a stream; with `workers`, processes do the parsing.
 
-    Like the stream it is its own cursor: iterating goes on from its place. The place after the last batch
-    given out is the stream's, since nothing is read ahead here.
+    Like the stream it is its own cursor: iterating goes on from its place. Its place is the stream's after the
+    last batch given out, so that it means the same for any number of workers.
     """
 
     def __init__(
@@ -25,21 +29,27 @@ class BatchLoader:
         *,
         reserved_columns: Sequence[str] = (),
         with_labels: bool = True,
+        workers: Workers | None = None,
     ) -> None:
         self.stream = stream
         self.parser = parser
         self.reserved_columns = list(reserved_columns)
-        self.with_labels = with_labels
+        self._batches = each_batch(
+            stream,
+            ParseBatches(parser, with_labels),
+            self._packed,
+            workers,
+            warm=partial(parser.warm, stream.schema),
+            file_paths=parser.file_paths,
+        )
 
     def __iter__(self) -> Iterator[Batch]:
-        for record_batch in self.stream:
-            yield self.batch_of(record_batch)
+        return iter(self._batches)
 
-    def batch_of(self, record_batch: pa.RecordBatch) -> Batch:
-        """One record batch as tensors."""
-        parsed = self.parser.parse(record_batch, with_labels=self.with_labels)
-        reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
-        return pack(parsed, reserves)
+    @property
+    def worker_pids(self) -> list[int]:
+        """The process ids of the workers that run."""
+        return self._batches.pids
 
     def warm(self) -> None:
         """Do now what the first batch would have to wait for: loading and compiling kernels."""
@@ -47,18 +57,24 @@ class BatchLoader:
 
     def state_dict(self) -> State:
         """The place after the last batch given out."""
-        return {"stream": self.stream.state_dict()}
+        return {"stream": self._batches.state_dict()}
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that `state_dict` gave."""
-        self.stream.load_state_dict(state["stream"])
+        self._batches.load_state_dict(state["stream"])
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch."""
-        self.stream.set_epoch(epoch)
+        self._batches.set_epoch(epoch)
 
     def close(self) -> None:
-        """End the stream's threads and close its files, where it has any."""
+        """End the workers, end the stream's threads and close its files, where it has any."""
+        self._batches.close()
         close = getattr(self.stream, "close", None)
         if close is not None:
             close()
+
+    def _packed(self, parsed: ParsedBatch, record_batch: pa.RecordBatch) -> Batch:
+        """One parsed batch as tensors; copies all, so that shared memory is free for the next."""
+        reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
+        return pack(replace(parsed, file_paths=self.parser.file_paths), reserves)

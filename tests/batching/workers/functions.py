@@ -1,0 +1,110 @@
+"""What workers do in the tests: they must find it in a module."""
+
+import ctypes
+import os
+import signal
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import DataError
+
+_kept: list[pa.RecordBatch] = []
+
+
+def described(batch: pa.RecordBatch) -> dict[str, Any]:
+    """An array that is new, one that is a view of the batch, one that is strided, one that repeats, and a text."""
+    numbers = batch.column("number").to_numpy()
+    return {
+        "doubled": numbers * 2,
+        "numbers": numbers,
+        "backwards": numbers[::-1],
+        "ones": np.broadcast_to(np.ones(1, np.int32), len(numbers)),
+        "words": " ".join(batch.column("word").to_pylist()),
+    }
+
+
+def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def numbers_of(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("number").to_pylist()
+    return found
+
+
+def slow_when_even(batch: pa.RecordBatch) -> list[int]:
+    """So that a later batch is done before an earlier one."""
+    if batch.column("number")[0].as_py() % 2 == 0:
+        time.sleep(0.03)
+    return numbers_of(batch)
+
+
+def process_of(batch: pa.RecordBatch) -> int:
+    time.sleep(0.005)
+    return os.getpid()
+
+
+def larger(batch: pa.RecordBatch) -> np.ndarray:
+    """A result of 100,000 bytes for each row."""
+    return np.full(batch.num_rows * 100_000, batch.num_rows, np.uint8)
+
+
+def bad_seven(batch: pa.RecordBatch) -> list[int]:
+    if 7 in numbers_of(batch):
+        raise DataError.at("is bad", file="a.parquet", row=7, column="number", value=7)
+    return numbers_of(batch)
+
+
+class Unpicklable(Exception):
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+def raises_unpicklable(batch: pa.RecordBatch) -> list[int]:
+    raise Unpicklable("one", "two")
+
+
+def keeps_views(batch: pa.RecordBatch) -> list[int]:
+    _kept.append(batch)
+    return numbers_of(batch)
+
+
+def _hits(batch: pa.RecordBatch, number: int) -> bool:
+    return number in numbers_of(batch)
+
+
+def kills_itself_at_20(batch: pa.RecordBatch) -> list[int]:
+    if _hits(batch, 20):
+        time.sleep(1.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return numbers_of(batch)
+
+
+def crashes_at_20(batch: pa.RecordBatch) -> list[int]:
+    if _hits(batch, 20):
+        ctypes.string_at(0)
+    return numbers_of(batch)
+
+
+def exits_at_20(batch: pa.RecordBatch) -> list[int]:
+    if _hits(batch, 20):
+        os._exit(3)
+    return numbers_of(batch)
+
+
+def hangs_at_20(batch: pa.RecordBatch) -> list[int]:
+    if _hits(batch, 20):
+        sleep_for_ever()
+    return numbers_of(batch)
+
+
+def sleep_for_ever() -> None:
+    time.sleep(3600)
+
+
+def slow(batch: pa.RecordBatch) -> list[int]:
+    time.sleep(0.02)
+    return numbers_of(batch)
