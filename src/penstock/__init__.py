@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError, PenstockError
+    from penstock.optim.schedules import preview_schedule
+    from penstock.pipeline.dataset.dataset import Dataset
+    from penstock.pipeline.dataset.ragged import Ragged
+    from penstock.pipeline.dataset.reading import (
+        from_arrays,
+        read_arrow,
+        read_csv,
+        read_json,
+        read_numpy,
+        read_parquet,
+        read_store,
+        read_tfrecord,
+    )
     from penstock.pipeline.evaluation import evaluate
     from penstock.pipeline.parts import build_batch, build_model, create_dataloader
     from penstock.pipeline.prediction import predict
@@ -26,6 +39,17 @@ _PLACES = {
     "ConfigError": "penstock.config.errors",
     "DataError": "penstock.config.errors",
     "PenstockError": "penstock.config.errors",
+    "preview_schedule": "penstock.optim.schedules",
+    "Dataset": "penstock.pipeline.dataset.dataset",
+    "Ragged": "penstock.pipeline.dataset.ragged",
+    "from_arrays": "penstock.pipeline.dataset.reading",
+    "read_arrow": "penstock.pipeline.dataset.reading",
+    "read_csv": "penstock.pipeline.dataset.reading",
+    "read_json": "penstock.pipeline.dataset.reading",
+    "read_numpy": "penstock.pipeline.dataset.reading",
+    "read_parquet": "penstock.pipeline.dataset.reading",
+    "read_store": "penstock.pipeline.dataset.reading",
+    "read_tfrecord": "penstock.pipeline.dataset.reading",
     "evaluate": "penstock.pipeline.evaluation",
     "build_batch": "penstock.pipeline.parts",
     "build_model": "penstock.pipeline.parts",
@@ -47,8 +71,10 @@ __all__ = [
     "CheckpointError",
     "ConfigError",
     "DataError",
+    "Dataset",
     "MemoryBudget",
     "PenstockError",
+    "Ragged",
     "RecordBatchTensor",
     "RunConfig",
     "TrainResult",
@@ -57,8 +83,17 @@ __all__ = [
     "build_model",
     "create_dataloader",
     "evaluate",
+    "from_arrays",
     "load_run",
     "predict",
+    "preview_schedule",
+    "read_arrow",
+    "read_csv",
+    "read_json",
+    "read_numpy",
+    "read_parquet",
+    "read_store",
+    "read_tfrecord",
     "train",
 ]
 

@@ -3,14 +3,22 @@
 Nothing here has a state: a resumed run asks for the rate of its step and gets the one it would have had.
 """
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.config.errors import ConfigError
+from penstock.config.load import parse_section
 from penstock.config.section import Section
-from penstock.optim.sections import ConstantLR, DenseOptimizer, ExponentialDecayLR, SparseOptimizer
+from penstock.optim.sections import (
+    ConstantLR,
+    DenseOptimizer,
+    ExponentialDecayLR,
+    ScheduleOptions,
+    SparseOptimizer,
+)
 
 Formula = Callable[[float, int], float]
 """From the base rate and the number of completed steps (or epochs) to a rate."""
@@ -41,13 +49,19 @@ def build_schedule(section: SparseOptimizer | DenseOptimizer) -> Schedule:
     return schedule_of(options, optimizer[1].lr)
 
 
-def preview_schedule(section: Section, lr: float, steps: int) -> list[float]:
-    """The first rates of a schedule's section (such as `ExponentialDecayLR`) on a base rate of `lr`.
+def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int) -> list[float]:
+    """The rates after 0, 1, ..., `steps` completed steps (or epochs, when the section counts them) on a base of `lr`.
 
-    One for each step; one for each epoch when the section counts by epoch.
+    The section is a schedule's own, such as `ExponentialDecayLR`, or what a run file would say:
+
+    >>> preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}, 0.8, 3)
+    [0.8, 0.4, 0.2, 0.1]
     """
+    if isinstance(section, Mapping):
+        chosen = parse_section(ScheduleOptions, json.dumps(section), "json").section.chosen("learning_rate")
+        section = ConstantLR() if chosen is None else chosen[1]
     schedule = schedule_of(section, lr)
-    return [schedule.value(completed, completed) for completed in range(steps)]
+    return [schedule.value(completed, completed) for completed in range(steps + 1)]
 
 
 def schedule_of(section: Section, lr: float) -> Schedule:
