@@ -1,7 +1,32 @@
-"""Settings of the whole test run."""
+"""Settings of the whole test run, and what tests of several packages need."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.readers.object_store import ObjectStore
 
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
+
+
+@pytest.fixture(scope="session")
+def shared_store() -> Iterator["ObjectStore"]:
+    """One S3-compatible server for all tests; each takes a bucket of its own."""
+    from tests.readers.object_store import ObjectStore  # noqa: PLC0415 - it takes a second to import
+
+    store = ObjectStore()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def object_store(shared_store: "ObjectStore", monkeypatch: pytest.MonkeyPatch) -> "ObjectStore":
+    """The server, with the environment pointing to it."""
+    for name, value in shared_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return shared_store

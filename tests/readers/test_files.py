@@ -96,9 +96,18 @@ def test_no_path_at_all() -> None:
         list_files(" , ")
 
 
-def test_urls_are_not_available_yet() -> None:
-    with pytest.raises(DataError, match=r"s3://bucket/x.parquet: s3:// paths are not available yet"):
-        list_files("s3://bucket/x.parquet")
+def test_a_file_uri_is_a_local_path(folder: Path) -> None:
+    (folder / "with space.csv").touch()
+
+    assert _names(list_files(f"file://{folder}/*.parquet")) == ["a.parquet", "b.parquet"]
+    assert list_files(f"file://{folder}/with%20space.csv") == [DataFile(f"{folder}/with space.csv", 0)]
+
+
+def test_schemes_that_cannot_be_read() -> None:
+    with pytest.raises(
+        DataError, match=r"http://host/x.csv: http:// paths cannot be read; known: abfs, abfss, file,"
+    ):
+        list_files("http://host/x.csv")
 
 
 def test_no_permission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

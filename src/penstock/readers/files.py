@@ -1,18 +1,22 @@
 """The paths of a run file -> the files they mean.
 
-A path is a file, a directory, a glob, or several of these separated by commas. A directory means the data
-files in it; a glob gives its matches in sorted order. Everything that can be wrong with a path is found here,
-before anything is read.
+A path is a file, a directory, a glob, or several of these separated by commas, on a local disk or in a store
+(`s3://bucket/folder/*.parquet`). A directory means the data files in it; a glob gives its matches in sorted order.
+Everything that can be wrong with a path is found here, before anything is read.
 """
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 from penstock.config.errors import DataError
-from penstock.config.nearest import nearest_name
+from penstock.config.nearest import hint, nearest_name
+from penstock.config.registry import Registry
+from penstock.readers.uris import Uri, is_uri, path_name
 
 TYPE_OF_SUFFIX = {
     ".parquet": "ParquetDataset",
@@ -35,6 +39,12 @@ TYPE_OF_SUFFIX = {
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Suffixes that stand after the format's own."""
 
+LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
+    "scheme",
+    dict.fromkeys(("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"),
+)
+"""How the files behind a path with a scheme are listed; those of `file://` are local ones."""
+
 _SHOWN = 10
 
 
@@ -46,6 +56,11 @@ class DataFile:
     size_bytes: int
 
     @property
+    def name(self) -> str:
+        """Without its folder and the options of a URI."""
+        return path_name(self.path)
+
+    @property
     def suffix(self) -> str:
         """The suffix that tells the format: '.csv' for 'clicks.csv.gz'."""
         return data_suffix(self.path)
@@ -53,26 +68,45 @@ class DataFile:
 
 def data_suffix(path: str) -> str:
     """The format's suffix in lower case, without a compression's."""
-    stem, suffix = os.path.splitext(path.lower())
+    stem, suffix = os.path.splitext(path_name(path).lower())
     return os.path.splitext(stem)[1] if suffix in COMPRESSIONS else suffix
+
+
+def choose_data_files(names: Iterable[str]) -> list[str]:
+    """The data files among the names of a directory, sorted; where none has a data suffix, those without any."""
+    shown = [name for name in names if name[0] not in "._"]
+    chosen = [name for name in shown if data_suffix(name) in TYPE_OF_SUFFIX]
+    # Beside arrays, other files describe them: a store has a manifest.json.
+    arrays = [name for name in chosen if TYPE_OF_SUFFIX[data_suffix(name)] == "NumpyDataset"]
+    return sorted(arrays or chosen or [name for name in shown if "." not in name])
 
 
 def list_files(path_spec: str) -> list[DataFile]:
     """The files that a path of the run file means, each once, in a fixed order."""
     parts = [path_spec] if os.path.exists(path_spec) else [part.strip() for part in path_spec.split(",")]
-    paths = [path for part in parts if part for path in _expand(part)]
-    if not paths:
+    files = [file for part in parts if part for file in _list_part(part)]
+    if not files:
         raise DataError("no data path is given; set train_input_path or eval_input_path")
-    for earlier, path in zip(sorted(paths), sorted(paths)[1:], strict=False):
+    for earlier, path in pairwise(sorted(file.path for file in files)):
         if earlier == path:
             raise DataError(f"'{path_spec}' names {path} twice; its rows would be read twice")
-    return [_data_file(path) for path in paths]
+    return files
+
+
+def _list_part(part: str) -> list[DataFile]:
+    if not is_uri(part):
+        return [_data_file(path) for path in _expand(part)]
+    uri = Uri.parse(part)
+    if uri.scheme == "file":
+        return [_data_file(path) for path in _expand(f"/{unquote(uri.key)}")]
+    if uri.scheme not in LISTERS:
+        raise DataError(
+            f"{part}: {uri.scheme}:// paths cannot be read; {hint(uri.scheme, [*LISTERS, 'file'])}"
+        )
+    return LISTERS.get(uri.scheme)(uri)
 
 
 def _expand(part: str) -> Iterator[str]:
-    scheme, separator, _ = part.partition("://")
-    if separator:
-        raise DataError(f"{part}: {scheme}:// paths are not available yet; use a local path")
     path = os.path.expanduser(part)
     if os.path.isdir(path):
         yield from _files_in(path)
@@ -99,16 +133,13 @@ def _matches(pattern: str) -> Iterator[str]:
 
 
 def _files_in(folder: str) -> list[str]:
-    """The data files of a directory; where none has a data suffix, those without any."""
     try:
-        names = [entry.name for entry in os.scandir(folder) if entry.is_file() and entry.name[0] not in "._"]
+        chosen = choose_data_files(entry.name for entry in os.scandir(folder) if entry.is_file())
     except PermissionError as error:
         raise DataError(f"{folder}: no permission to list this directory") from error
-    chosen = [name for name in names if data_suffix(name) in TYPE_OF_SUFFIX]
-    chosen = chosen or [name for name in names if "." not in name]
     if not chosen:
         raise DataError(f"{folder}: no data files in this directory; {_content(folder)}")
-    return [os.path.join(folder, name) for name in sorted(chosen)]
+    return [os.path.join(folder, name) for name in chosen]
 
 
 def _data_file(path: str) -> DataFile:
@@ -142,7 +173,11 @@ def _names(folder: str) -> list[str]:
 def _content(folder: str) -> str:
     if not os.path.isdir(folder):
         return f"there is no directory {folder}"
-    names = _names(folder)
+    return describe_content(folder, _names(folder))
+
+
+def describe_content(folder: str, names: Sequence[str]) -> str:
+    """What is in a directory, as a part of a message."""
     if not names:
         return f"{folder} is empty"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -1,42 +1,41 @@
 """Noticing that a saved position was made with other files or in another order."""
 
-import os
 import zlib
 from collections.abc import Sequence
 
 from penstock.config.errors import CheckpointError
 from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
+from penstock.readers.storage import open_input, read_at
 
 Fingerprint = tuple[str, int, int | None, int]
 """A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
 a checksum of the part of its content that is cheap to read."""
 
 _END_BYTES = 64 * KIB
+_FOOTER_LENGTH_BYTES = 4
 _FOOTER_TAIL_BYTES = 8
 """At the end of a Parquet file: the length of the footer, and a magic word."""
 
 
 def fingerprint(file: DataFile, num_rows: int | None, checksum: int) -> Fingerprint:
     """What a position remembers of a file."""
-    return os.path.basename(file.path), file.size_bytes, num_rows, checksum
+    return file.name, file.size_bytes, num_rows, checksum
 
 
 def ends_checksum(file: DataFile) -> int:
     """Of the first and the last bytes."""
-    with open(file.path, "rb", buffering=0) as source:
-        checksum = zlib.crc32(source.read(_END_BYTES))
-        source.seek(max(0, file.size_bytes - _END_BYTES))
-        return zlib.crc32(source.read(_END_BYTES), checksum)
+    with open_input(file.path) as source:
+        checksum = zlib.crc32(read_at(source, _END_BYTES, 0))
+        return zlib.crc32(read_at(source, _END_BYTES, max(0, file.size_bytes - _END_BYTES)), checksum)
 
 
 def parquet_checksum(file: DataFile) -> int:
     """Of the footer, which holds the sizes, places and statistics of all columns."""
-    with open(file.path, "rb", buffering=0) as source:
-        source.seek(max(0, file.size_bytes - _FOOTER_TAIL_BYTES))
-        footer_bytes = int.from_bytes(source.read(4), "little")
-        source.seek(max(0, file.size_bytes - _FOOTER_TAIL_BYTES - footer_bytes))
-        return zlib.crc32(source.read(footer_bytes))
+    with open_input(file.path) as source:
+        tail_offset = max(0, file.size_bytes - _FOOTER_TAIL_BYTES)
+        footer_bytes = int.from_bytes(read_at(source, _FOOTER_LENGTH_BYTES, tail_offset), "little")
+        return zlib.crc32(read_at(source, footer_bytes, max(0, tail_offset - footer_bytes)))
 
 
 def check_same_files(

@@ -1,0 +1,139 @@
+"""Listing the files of an object store: one key, everything under a prefix, or a glob."""
+
+import glob
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+import pyarrow.fs as pa_fs
+
+from penstock.config.errors import DataError
+from penstock.config.nearest import nearest_name
+from penstock.readers.files import DataFile, choose_data_files, describe_content
+from penstock.readers.stores import connect, explained
+from penstock.readers.uris import Uri
+
+_ANY_FOLDERS = "**"
+
+
+def list_store(uri: Uri) -> list[DataFile]:
+    """The files that a path in a store means."""
+    uri = uri.at(uri.key.rstrip("/"))
+    found = _info(uri)
+    if found.type is pa_fs.FileType.File:
+        return [DataFile(str(uri), found.size)]
+    if found.type is pa_fs.FileType.Directory:
+        return _files_in(uri)
+    if _info(uri.at("")).type is pa_fs.FileType.NotFound:
+        raise DataError(f"{uri}: there is no {uri.at('')}, or these keys may not see it")
+    if glob.has_magic(uri.key):
+        return _matches(uri)
+    raise _missing(uri)
+
+
+def _info(uri: Uri) -> pa_fs.FileInfo:
+    filesystem, path = connect(uri)
+    with explained(str(uri)):
+        return filesystem.get_file_info(path)
+
+
+def _entries(folder: Uri, recursive: bool = False) -> list[tuple[Uri, pa_fs.FileInfo]]:
+    """What is under a prefix, sorted by key; nothing where there is no such prefix."""
+    filesystem, path = connect(folder)
+    _, root = connect(folder.at(""))
+    with explained(str(folder)):
+        selector = pa_fs.FileSelector(path, allow_not_found=True, recursive=recursive)
+        infos = filesystem.get_file_info(selector)
+    found = ((folder.at(info.path[len(root) :].strip("/")), info) for info in infos)
+    return sorted(found, key=lambda entry: entry[0].key)
+
+
+def _files_in(folder: Uri) -> list[DataFile]:
+    entries = _entries(folder)
+    files = {info.base_name: DataFile(str(uri), info.size) for uri, info in entries if _is_file(info)}
+    chosen = choose_data_files(files)
+    if not chosen:
+        raise DataError(f"{folder}: no data files in this directory; {_content(folder, entries)}")
+    return [files[name] for name in chosen]
+
+
+def _is_file(info: pa_fs.FileInfo) -> bool:
+    """Stores keep empty keys that end in a slash, to show a folder."""
+    return info.type is pa_fs.FileType.File and bool(info.base_name)
+
+
+def _matches(pattern: Uri) -> list[DataFile]:
+    """The files that a glob matches, and those in the directories that it matches."""
+    files: list[DataFile] = []
+    for uri, info in _matching(pattern.at(""), pattern.key.split("/")):
+        if _is_file(info):
+            files.append(DataFile(str(uri), info.size))
+        elif info.type is pa_fs.FileType.Directory:
+            files += _files_in(uri)
+    if not files:
+        folder = pattern.at(_fixed_part(pattern.key))
+        raise DataError(f"{pattern}: matches nothing; {_content(folder, _entries(folder))}")
+    return files
+
+
+def _matching(folder: Uri, parts: list[str]) -> Iterator[tuple[Uri, pa_fs.FileInfo]]:
+    """Level by level, so that only folders that can match are listed; `**` lists everything below at once."""
+    while len(parts) > 1 and not glob.has_magic(parts[0]):
+        folder, parts = folder.at(_join(folder.key, parts[0])), parts[1:]
+    is_recursive = parts[0] == _ANY_FOLDERS
+    for uri, info in _entries(folder, is_recursive):
+        names = uri.key[len(folder.key) :].strip("/").split("/")
+        if is_recursive:
+            if _is_file(info) and _fits(names, parts):
+                yield uri, info
+        elif _fits(names, parts[:1]):
+            if len(parts) == 1:
+                yield uri, info
+            elif info.type is pa_fs.FileType.Directory:
+                yield from _matching(uri, parts[1:])
+
+
+def _fits(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether the parts of a path fit those of a glob; hidden names fit only a pattern that begins as they do.
+
+    >>> _fits(["a", "b", "c.csv"], ["**", "*.csv"]), _fits(["a", "c.csv"], ["*.csv"])
+    (True, False)
+    """
+    if not patterns or not names:
+        return not names and all(pattern == _ANY_FOLDERS for pattern in patterns)
+    if patterns[0] == _ANY_FOLDERS:
+        return any(_fits(names[skipped:], patterns[1:]) for skipped in range(len(names) + 1))
+    is_shown = not names[0].startswith(".") or patterns[0].startswith(".")
+    return is_shown and fnmatchcase(names[0], patterns[0]) and _fits(names[1:], patterns[1:])
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders in front of the first glob."""
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    return "/".join(parts[:first])
+
+
+def _missing(uri: Uri) -> DataError:
+    """A missing key, explained at the first part of it that does not exist."""
+    parts = uri.key.split("/")
+    known = uri.at("")
+    for index in range(1, len(parts)):
+        below = uri.at("/".join(parts[:index]))
+        if _info(below).type is pa_fs.FileType.NotFound:
+            break
+        known = below
+    missing = parts[len([part for part in known.key.split("/") if part])]
+    entries = _entries(known)
+    near = nearest_name(missing, [info.base_name for _, info in entries])
+    guess = f"did you mean '{known.at(_join(known.key, near))}'?" if near else _content(known, entries)
+    what = "no such file or directory" if missing == parts[-1] else f"no such directory as {missing}"
+    return DataError(f"{uri}: {what}; {guess}")
+
+
+def _content(folder: Uri, entries: list[tuple[Uri, pa_fs.FileInfo]]) -> str:
+    names = [info.base_name for _, info in entries]
+    return describe_content(str(folder), [name for name in names if name[:1] not in ("", ".")])
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

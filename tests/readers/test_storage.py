@@ -1,0 +1,222 @@
+"""Opening local files and files of an object store: a real S3-compatible server on loopback."""
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers import stores
+from penstock.readers.files import DataFile, list_files
+from penstock.readers.fingerprints import ends_checksum, parquet_checksum
+from penstock.readers.remote_file import RemoteFile, Windows
+from penstock.readers.storage import open_input, read_at
+from tests.readers.object_store import ObjectStore, refusing_server, silent_server
+from tests.readers.samples import table_of
+
+CONTENT = bytes(range(256)) * 4096
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up after a second, at the second attempt."""
+    monkeypatch.setattr(stores, "SILENCE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
+
+
+def test_a_local_file_is_read_from_any_offset(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(CONTENT)
+
+    with open_input(str(tmp_path / "a.bin")) as source:
+        assert source.size() == len(CONTENT)
+        assert read_at(source, 4, 254) == b"\xfe\xff\x00\x01"
+
+
+def test_a_missing_local_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nothing.bin: cannot be opened: No such file or directory"):
+        open_input(str(tmp_path / "nothing.bin"))
+
+
+def test_a_file_of_a_store_is_read_from_any_offset_and_as_a_stream(object_store: ObjectStore) -> None:
+    object_store.put("bytes", {"deep/a.bin": CONTENT})
+
+    with open_input("s3://bytes/deep/a.bin") as source:
+        assert source.size() == len(CONTENT)
+        assert read_at(source, 4, 254) == b"\xfe\xff\x00\x01"
+        assert read_at(source, 100, len(CONTENT) - 2) == b"\xfe\xff"
+        source.seek(0)
+        assert source.read() == CONTENT
+
+
+def test_the_endpoint_may_stand_in_the_path(
+    object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    object_store.put("bytes", {"a.bin": b"abc"})
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    path = f"s3://bytes/a.bin?endpoint_override={object_store.address}&scheme=http&region=eu-west-1"
+
+    assert list_files(path) == [DataFile(path, 3)]
+    with open_input(path) as source:
+        assert source.read() == b"abc"
+
+
+def test_arrow_reads_parquet_through_it(object_store: ObjectStore, tmp_path: Path) -> None:
+    pq.write_table(table_of(0, 1000), tmp_path / "a.parquet", row_group_size=100)
+    object_store.put_folder("tables", tmp_path)
+
+    with open_input("s3://tables/a.parquet") as source:
+        assert pq.read_table(source).equals(table_of(0, 1000))
+
+
+def test_fingerprints_are_the_same_here_and_there(object_store: ObjectStore, tmp_path: Path) -> None:
+    pq.write_table(table_of(0, 50_000), tmp_path / "a.parquet")
+    object_store.put_folder("prints", tmp_path)
+    local, remote = list_files(str(tmp_path)) + list_files("s3://prints")
+
+    assert local.name == remote.name == "a.parquet"
+    assert ends_checksum(local) == ends_checksum(remote)
+    assert parquet_checksum(local) == parquet_checksum(remote)
+
+
+class _Counted:
+    """A file in memory that remembers what it was asked for."""
+
+    def __init__(self, content: bytes) -> None:
+        self._file = pa.BufferReader(content)
+        self.requests: list[tuple[int, int]] = []
+
+    def read_at(self, num_bytes: int, offset: int) -> bytes:
+        self.requests.append((offset, num_bytes))
+        return read_at(self._file, num_bytes, offset)
+
+    def close(self) -> None:
+        pass
+
+
+def _remote(content: bytes, windows: Windows | None = None) -> tuple[RemoteFile, _Counted]:
+    counted = _Counted(content)
+    return RemoteFile("s3://a/b", counted, len(content), windows or Windows(16 * MIB)), counted  # type: ignore[arg-type]
+
+
+def test_a_stream_of_small_reads_becomes_few_growing_requests() -> None:
+    remote, counted = _remote(bytes(8 * MIB))
+
+    while remote.read(10_000):
+        pass
+
+    assert [num_bytes // KIB for _, num_bytes in counted.requests] == [256, 512, 1024, 2048, 4096, 256]
+
+
+def test_columns_that_are_read_by_turns_keep_a_window_each() -> None:
+    remote, counted = _remote(bytes(range(256)) * (8 * MIB // 256))
+    columns = [0, 2 * MIB, 4 * MIB]
+
+    for step in range(0, 2 * MIB, 64 * KIB):
+        for start in columns:
+            remote.seek(start + step)
+            assert remote.read(2) == b"\x00\x01"
+
+    # 256 KiB + 512 KiB + 1 MiB + 2 MiB, three times, and each is used to its end.
+    assert len(counted.requests) == 12
+
+
+def test_a_large_read_is_one_request_and_is_not_kept() -> None:
+    windows = Windows(16 * MIB)
+    remote, counted = _remote(bytes(10 * MIB), windows)
+
+    assert len(remote.read(6 * MIB)) == 6 * MIB
+    assert counted.requests == [(0, 6 * MIB)]
+    assert windows.held_bytes == 0
+
+
+def test_a_footer_comes_with_what_stands_before_it() -> None:
+    remote, counted = _remote(bytes(MIB))
+
+    for num_bytes in (8, 100_000):
+        remote.seek(-num_bytes, 2)
+        assert len(remote.read(num_bytes)) == num_bytes
+
+    assert counted.requests == [(MIB - 256 * KIB, 256 * KIB)]
+
+
+def test_all_windows_together_are_bounded_and_go_with_their_file() -> None:
+    windows = Windows(MIB)
+    files = [_remote(bytes(8 * MIB), windows)[0] for _ in range(3)]
+
+    for offset in range(0, 8 * MIB, MIB):
+        for remote in files:
+            remote.seek(offset)
+            remote.read(1)
+            assert windows.held_bytes <= MIB
+
+    for remote in files:
+        remote.close()
+    assert windows.held_bytes == 0
+
+
+def test_a_file_that_became_shorter(object_store: ObjectStore) -> None:
+    object_store.put("shrinks", {"a.bin": CONTENT})
+
+    with open_input("s3://shrinks/a.bin") as source:
+        object_store.put("shrinks", {"a.bin": b"short"})
+        with pytest.raises(DataError, match=r"s3://shrinks/a.bin: cannot be read"):
+            read_at(source, 10, 500_000)
+
+
+def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore()
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    store.put("stops", {"a.bin": bytes(2 * MIB)})
+
+    with open_input("s3://stops/a.bin") as source:
+        assert len(source.read(1000)) == 1000
+        store.stop()
+        started = time.monotonic()
+        with pytest.raises(
+            DataError, match=r"s3://stops/a.bin: the store cannot be reached; check the endpoint"
+        ):
+            source.read(MIB)
+
+    assert time.monotonic() - started < 20
+
+
+def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
+    with silent_server() as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        started = time.monotonic()
+        with pytest.raises(DataError, match=r"s3://silent/a.csv: the store does not answer"):
+            list_files("s3://silent/a.csv")
+
+    assert time.monotonic() - started < 10
+
+
+def test_keys_that_may_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing_server(403) as (url, _):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        with pytest.raises(
+            DataError,
+            match=r"s3://secret/a.csv: access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        ):
+            list_files("s3://secret/a.csv")
+
+
+def test_a_busy_store_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing_server(503) as (url, handler):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        with pytest.raises(DataError, match=r"s3://busy/a.csv: cannot be read: "):
+            list_files("s3://busy/a.csv")
+
+    assert handler.num_requests == stores.MOST_ATTEMPTS
+
+
+def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+
+    with pytest.raises(
+        DataError, match=r"s3://bucket/a.csv: the store cannot be reached; check the endpoint"
+    ):
+        list_files("s3://bucket/a.csv")

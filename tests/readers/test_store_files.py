@@ -1,0 +1,105 @@
+"""Paths in an object store, and everything that can be wrong with them; against a real server on loopback."""
+
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.readers.files import DataFile, list_files
+from tests.readers.object_store import ObjectStore
+
+NAMES = (
+    "b.parquet",
+    "a.parquet",
+    "c.csv",
+    "README.md",
+    "_SUCCESS",
+    ".hidden.parquet",
+    "day=2/x.csv",
+    "day=1/x.csv",
+)
+
+
+@pytest.fixture
+def store(object_store: ObjectStore) -> ObjectStore:
+    object_store.put("clicks", {f"2024/{name}": b"12345" for name in NAMES} | {"top.csv": b"123"})
+    return object_store
+
+
+def _paths(path_spec: str) -> list[str]:
+    return [file.path.removeprefix("s3://clicks/") for file in list_files(path_spec)]
+
+
+def test_one_file_with_its_size(store: ObjectStore) -> None:
+    assert list_files("s3://clicks/top.csv") == [DataFile("s3://clicks/top.csv", 3)]
+
+
+def test_a_glob_is_sorted(store: ObjectStore) -> None:
+    assert _paths("s3://clicks/2024/*.parquet") == ["2024/a.parquet", "2024/b.parquet"]
+
+
+def test_a_glob_over_folders(store: ObjectStore) -> None:
+    assert _paths("s3://clicks/2024/day=[12]/*.csv") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
+    assert _paths("s3://clicks/2024/day=*") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
+
+
+def test_a_glob_over_all_folders_below(store: ObjectStore) -> None:
+    assert _paths("s3://clicks/**/*.csv") == ["2024/c.csv", "2024/day=1/x.csv", "2024/day=2/x.csv", "top.csv"]
+
+
+@pytest.mark.parametrize("path", ["s3://clicks/2024", "s3://clicks/2024/"])
+def test_a_directory_means_the_data_files_in_it(store: ObjectStore, path: str) -> None:
+    assert _paths(path) == ["2024/a.parquet", "2024/b.parquet", "2024/c.csv"]
+
+
+def test_a_bucket_means_the_data_files_in_it(store: ObjectStore) -> None:
+    assert _paths("s3://clicks") == ["top.csv"]
+
+
+def test_a_list_keeps_its_order(store: ObjectStore) -> None:
+    assert _paths("s3://clicks/top.csv, s3://clicks/2024/c.csv") == ["top.csv", "2024/c.csv"]
+
+
+def test_the_suffix_and_the_name_are_those_of_the_key() -> None:
+    file = DataFile("s3://clicks/2024/a.csv.gz?region=eu-west-1", 1)
+
+    assert (file.name, file.suffix) == ("a.csv.gz", ".csv")
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("clicks/2024/a.parqet", "no such file or directory; did you mean 's3://clicks/2024/a.parquet'?"),
+        ("clicks/2042/a.parquet", "no such directory as 2042; did you mean 's3://clicks/2024'?"),
+        ("clicks/nothing", "no such file or directory; s3://clicks/ holds 2024, top.csv"),
+        (
+            "clicks/2024/*.orc",
+            "matches nothing; s3://clicks/2024 holds README.md, _SUCCESS, a.parquet, b.parquet, c.csv, day=1, day=2",
+        ),
+        ("clicks/none/*.csv", "matches nothing; s3://clicks/none is empty"),
+        ("clikcs/a.csv", "there is no s3://clikcs/, or these keys may not see it"),
+        ("clikcs/*.csv", "there is no s3://clikcs/, or these keys may not see it"),
+    ],
+)
+def test_wrong_paths(store: ObjectStore, path: str, problem: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list_files(f"s3://{path}")
+
+    assert str(caught.value) == f"s3://{path}: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("s3:///a.csv", "s3:///a.csv: names no bucket; write s3://bucket/path"),
+        ("s3://key:secret@clicks/a.csv", "s3://clicks: has keys in its path, which would stand in logs; set"),
+        (
+            "s3://clicks/a.csv?regoin=x",
+            "s3://clicks/?regoin=x: has the unknown option 'regoin'; did you mean 'region'?",
+        ),
+    ],
+)
+def test_wrong_uris(path: str, problem: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list_files(path)
+
+    assert str(caught.value).startswith(problem)
+    assert "secret" not in str(caught.value)
