@@ -17,7 +17,7 @@ settings.load_profile("penstock")
 @pytest.fixture(scope="session")
 def shared_store() -> Iterator["ObjectStore"]:
     """One S3-compatible server for all tests; each takes a bucket of its own."""
-    from tests.readers.object_store import ObjectStore  # noqa: PLC0415 - it takes a second to import
+    from tests.readers.object_store import ObjectStore
 
     store = ObjectStore()
     yield store
