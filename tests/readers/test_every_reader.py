@@ -1,5 +1,6 @@
 """What holds for every reader. A new format adds one row to EVERY_READER."""
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,16 @@ from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.reading import BlockStream
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, row_ids, take, write_csv, write_parquet
+from tests.readers.samples import (
+    CSV_WITH_HEADER,
+    flat,
+    open_path,
+    row_ids,
+    table_of,
+    take,
+    write_csv,
+    write_parquet,
+)
 
 # Small enough that a chunk of text is read in several pieces.
 SMALL_SHARE_BYTES = 20_000
@@ -44,11 +54,29 @@ def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStrea
     return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
 
 
+def _csv_gz(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    for path in write_csv(folder, rows_per_file).glob("*.csv"):
+        Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        path.unlink()
+    return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
+
+
+def _json(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        lines = [json.dumps(row) + "\n" for row in table_of(start, start + num_rows).to_pylist()]
+        (folder / f"part-{index:03}.jsonl").write_text("".join(lines) or "\n")
+        start += num_rows
+    return open_path(folder, share_bytes=3 * SMALL_SHARE_BYTES, seed=seed)
+
+
 EVERY_READER: dict[str, Make] = {
     "parquet": _parquet,
     "parquet, page by page": _paged_parquet,
     "parquet, texts written out a few rows at a time": _parquet_with_large_texts,
     "csv": _csv,
+    "csv, compressed": _csv_gz,
+    "json": _json,
 }
 ROWS = [5, 0, 700, 1]
 

@@ -18,11 +18,10 @@ from penstock.readers.text.csv_types import declared_types, sample_columns
 from penstock.readers.text.framing import CsvRecords
 from penstock.readers.text.record_index import index_records
 from penstock.readers.text.sample import sample_texts
-from penstock.readers.text.source import TextFile
+from penstock.readers.text.source import BYTE_ORDER_MARK, TextFile
 from penstock.readers.text.survey import TextSurvey
 
 _MOST_HEADER_BYTES = MIB
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
@@ -72,7 +71,7 @@ def _first_record(file: DataFile, delimiter: str) -> tuple[bytes, int, int]:
     """The first record, without a byte order mark and blank lines before it, and where it begins and ends."""
     with closing(TextFile(file)) as source:
         text = source.read(0, _MOST_HEADER_BYTES)
-    mark_bytes = len(_BYTE_ORDER_MARK) if text.startswith(_BYTE_ORDER_MARK) else 0
+    mark_bytes = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     text = text[mark_bytes:]
     starts = [*CsvRecords(delimiter).starts(text).tolist(), len(text), len(text)]
     start, end = starts[:2]

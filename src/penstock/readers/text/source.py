@@ -11,6 +11,9 @@ from penstock.config.sizes import MIB
 from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.storage import open_input
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some programs begin UTF-8 text with it."""
+
 
 def is_compressed(file: DataFile) -> bool:
     """Whether the text can only be read from its start."""

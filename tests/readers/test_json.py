@@ -1,0 +1,225 @@
+"""JSON lines: keys, types, and errors that name the line."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.files import list_files
+from penstock.readers.quarantine import Quarantine
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import Wanted, survey
+from penstock.runtime.budget import Share
+from tests.readers.samples import flat, open_path
+
+
+def _write(folder: Path, *lines: object, name: str = "a.jsonl") -> Path:
+    """A file with these lines; what is not text is written as JSON."""
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    (folder / name).write_text("\n".join(texts) + "\n")
+    return folder / name
+
+
+def _types(path: Path, **options: object) -> dict[str, str]:
+    schema = open_path(path, **options).schema  # type: ignore[arg-type]
+    return {field.name: str(field.type) for field in list(schema)[:-1]}
+
+
+def test_keys_become_columns_and_missing_ones_are_null(tmp_path: Path) -> None:
+    (batch,) = open_path(_write(tmp_path, {"id": 1, "name": "a"}, {"name": "b", "tags": ["x"]}, {}))
+
+    assert batch.to_pydict() == {
+        "id": [1, None, None],
+        "name": ["a", "b", None],
+        "tags": [None, ["x"], None],
+        "__row__": [0, 1, 2],
+    }
+
+
+def test_keys_that_are_not_wanted_may_hold_anything(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"id": 1, "other": 1}, {"other": {"deep": [1, "a"]}, "id": 2})
+
+    assert flat(open_path(path, columns=["id"]), "id") == [1, 2]
+
+
+def test_types_are_sampled_from_all_of_the_file(tmp_path: Path) -> None:
+    lines = ['{"x": 1, "none": null}'] * 100_000 + ['{"x": 1.5}'] * 10
+
+    assert _types(_write(tmp_path, *lines), share_bytes=64 * MIB) == {"x": "double", "none": "string"}
+
+
+def test_each_kind_of_value_has_its_type(tmp_path: Path) -> None:
+    row = {"i": 1, "f": 0.5, "b": True, "s": "2020-01-01", "l": [1, 2.5], "ll": [[1]], "e": [], "big": 2**63}
+
+    assert _types(_write(tmp_path, row)) == {
+        "i": "int64",
+        "f": "double",
+        "b": "bool",
+        "s": "string",
+        "l": "list<item: double>",
+        "ll": "list<item: list<item: int64>>",
+        "e": "list<item: string>",
+        "big": "string",
+    }
+
+
+def test_integers_beyond_int64_are_text_to_the_last_digit(tmp_path: Path) -> None:
+    assert flat(open_path(_write(tmp_path, {"id": 2**64 - 1}, {"id": 7})), "id") == [
+        "18446744073709551615",
+        "7",
+    ]
+
+
+def test_declared_types_win(tmp_path: Path) -> None:
+    fields = "i:INT;f:FLOAT;zip:STRING;l:ARRAY<FLOAT>;m:MAP<STRING,BIGINT>;later:DOUBLE"
+    row = {
+        "i": 1,
+        "f": 2,
+        "zip": 2134,
+        "l": [1, 2],
+        "m": [{"key": "a", "value": 1}, {"key": "b", "value": None}],
+    }
+    (batch,) = open_path(_write(tmp_path, row, {"m": []}), ReadingSection(input_fields_str=fields))
+
+    assert [str(value_type) for value_type in batch.schema.types[:-1]] == [
+        "int32",
+        "float",
+        "string",
+        "list<item: float>",
+        "map<string, int64>",
+        "double",
+    ]
+    assert batch.column("zip").to_pylist() == ["2134", None]
+    assert batch.column("l").to_pylist() == [[1.0, 2.0], None]
+    assert batch.column("m").to_pylist() == [[("a", 1), ("b", None)], []]
+
+
+def test_text_columns_are_text_in_every_file_set(tmp_path: Path) -> None:
+    """Sampled alone, the second set would be numbers."""
+    first = _write(tmp_path, {"zip": "02134", "ids": ["a"]}, name="a.json")
+    second = _write(tmp_path, {"zip": 2134, "ids": [5]}, {"ids": [7, 8]}, name="b.json")
+
+    for path, expected in ((first, [("02134", ["a"])]), (second, [("2134", ["5"]), (None, ["7", "8"])])):
+        (batch,) = open_path(path, text_columns=["zip", "ids"])
+        assert list(zip(*batch.to_pydict().values(), strict=True))[0][:2] == expected[0]
+        assert batch.schema.types[:2] == [pa.string(), pa.list_(pa.string())]
+
+
+def test_numbers_and_texts_in_one_column_are_texts(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"x": 1}, {"x": "a"}, {"x": 2.5}, {"x": [1]})
+
+    assert flat(open_path(path), "x") == ["1", "a", "2.5", "[1]"]
+
+
+def test_blank_lines_line_ends_and_byte_order_marks(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf\r\n{"x": 1}\r\n  \t\n\n {"x": 2}\n{"x": 3}')
+    reader = open_path(tmp_path)
+
+    assert reader.num_rows == 3
+    assert flat(reader, "x") == [1, 2, 3]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_compressed_text_is_one_block(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.json{suffix}"
+    with pa.output_stream(path, compression="detect") as stream:
+        stream.write(b"".join(b'{"x": %d}\n' % number for number in range(200_000)))
+    found = survey(ReadingSection(), list_files(str(path)), Wanted())
+    reader = read_blocks(found, Share("reading", 128 * KIB))
+
+    assert found.blocks.num_rows.tolist() == [200_000]
+    assert flat(reader, "x") == list(range(200_000))
+
+
+def test_a_value_that_does_not_fit_names_file_line_column_and_value(tmp_path: Path) -> None:
+    lines: list[object] = [{"x": number, "y": 0} for number in range(3000)]
+    lines[2500] = {"x": "many"}
+    path = _write(tmp_path, *lines)
+
+    with pytest.raises(DataError) as caught:
+        list(open_path(path, ReadingSection(input_fields_str="x:INT"), share_bytes=64 * KIB))
+    assert str(caught.value) == (
+        f"{path}: row 2500: column 'x': value 'many' is not int32; "
+        "correct it, or declare another type in data_config.input_fields"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"x": 1', r"row 1: is not JSON: Expecting ',' delimiter: column 8 of the line"),
+        ('{"x": 1} {"x": 2}', r"row 1: is not JSON: Extra data: column 10 of the line"),
+        ("[1, 2]", r"row 1: is not a JSON object; every line must be one"),
+        ('{"x": 1.5}', r"row 1: column 'x': value 1.5 is not int64"),
+        ('{"x": true}', r"row 1: column 'x': value True is not int64"),
+        (
+            '{"x": 9223372036854775808}',
+            r"row 1: column 'x': value 9223372036854775808 is too large for int64",
+        ),
+    ],
+)
+def test_a_line_that_cannot_be_read(tmp_path: Path, line: str, problem: str) -> None:
+    path = _write(tmp_path, {"x": 0}, line, {"x": 2})
+
+    with pytest.raises(DataError, match=problem):
+        list(open_path(path, ReadingSection(input_fields_str="x:BIGINT")))
+
+
+def test_a_map_is_a_list_of_pairs(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"m": {"a": 1}})
+
+    with pytest.raises(DataError, match=r'is not map<string, int64>, which is written as \[\{"key": ...'):
+        list(open_path(path, ReadingSection(input_fields_str="m:MAP<STRING,BIGINT>")))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'{"x": "ok"}\n{"x": "\xff"}\n')
+
+    with pytest.raises(DataError, match=r"a.json: row 1: is not UTF-8 text"):
+        list(open_path(tmp_path))
+
+
+def test_text_beyond_ascii(tmp_path: Path) -> None:
+    assert flat(open_path(_write(tmp_path, '{"x": "größe"}', '{"x": "\\u00e9"}')), "x") == ["größe", "é"]
+
+
+def test_one_array_is_not_json_lines(tmp_path: Path) -> None:
+    path = _write(tmp_path, '[{"x": 1},', '{"x": 2}]', name="a.json")
+
+    with pytest.raises(DataError) as caught:
+        open_path(path)
+    assert str(caught.value) == (
+        f"{path}: is one JSON array, not JSON lines; write one object per line (jq -c '.[]' does it)"
+    )
+
+
+def test_a_truncated_compressed_file(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(b'{"x": %d}\n' % (number * 7919 % 10007) for number in range(50_000)))
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+
+    with pytest.raises(DataError, match=r"a.jsonl.gz: cannot be read to its end, it is damaged"):
+        open_path(tmp_path)
+
+
+def test_bad_lines_go_to_the_quarantine(tmp_path: Path) -> None:
+    lines = [{"x": 1, "y": "a"}, '{"x": 1', {"x": "many", "y": "b"}, {"x": 4, "y": "c"}]
+    path = _write(tmp_path, *lines)
+    quarantine = Quarantine(tmp_path / "bad.jsonl", 10, [str(path)])
+    wanted = Wanted(["x", "y"], quarantine=quarantine)
+    found = survey(ReadingSection(input_fields_str="x:INT"), list_files(str(path)), wanted)
+    (batch,) = read_blocks(found, Share("reading", MIB))
+
+    assert batch.column("x").to_pylist() == [1, None, None, 4]
+    assert batch.column("y").to_pylist() == ["a", None, "b", "c"]
+    written = [json.loads(line) for line in quarantine.path.read_text().splitlines()]
+    assert [(entry["row"], entry["column"], entry["value"]) for entry in written] == [
+        (1, None, None),
+        (2, "x", "many"),
+    ]
+    assert written[0]["content"] == '{"x": 1'
+    assert written[1]["problem"].startswith("is not int32; correct it")
