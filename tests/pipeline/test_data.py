@@ -15,9 +15,10 @@ from penstock.pipeline.data import (
     shuffle_rows,
     training_batches,
 )
+from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.run_config import DataConfig
 from penstock.readers.files import list_files
-from penstock.runtime.budget import MemoryBudget, Share
+from penstock.runtime.budget import MemoryBudget
 
 PARSER = Parser([], label_fields=["click"])
 
@@ -33,12 +34,12 @@ def source(tmp_path) -> DataSource:
 
 
 @pytest.fixture
-def budget() -> MemoryBudget:
+def shares() -> StageShares:
     budget = MemoryBudget(64 * MIB)
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)
     budget.share("shuffle", 16 * MIB)
-    return budget
+    return StageShares.of(budget)
 
 
 def data(**options) -> DataConfig:
@@ -78,25 +79,21 @@ def test_the_old_shuffle_buffer_counts_batches(source):
     assert shuffle_rows(data(shuffle=True, shuffle_buffer_size=32), source) == 32 * 4
 
 
-def test_batches_in_the_order_of_the_files(source, budget):
-    batches = training_batches(data(), source, budget, num_shuffle_rows=0)
+def test_batches_in_the_order_of_the_files(source, shares):
+    batches = training_batches(data(), source, shares, num_shuffle_rows=0)
 
     assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-def test_the_remainder_is_dropped_when_asked_for(source, budget):
-    batches = training_batches(data(drop_remainder=True), source, budget, num_shuffle_rows=0)
+def test_the_remainder_is_dropped_when_asked_for(source, shares):
+    batches = training_batches(data(drop_remainder=True), source, shares, num_shuffle_rows=0)
 
     assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(source):
+def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(source, shares):
     def shuffled(seed: int) -> list[int]:
-        budget = MemoryBudget(64 * MIB)
-        budget.share("reader", 16 * MIB)
-        budget.share("prefetch", 16 * MIB)
-        budget.share("shuffle", 16 * MIB)
-        batches = training_batches(data(shuffle=True, seed=seed), source, budget, num_shuffle_rows=10)
+        batches = training_batches(data(shuffle=True, seed=seed), source, shares, num_shuffle_rows=10)
         return [label for batch in labels(batches) for label in batch]
 
     assert sorted(shuffled(7)) == list(range(10))
@@ -104,8 +101,7 @@ def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(
     assert shuffled(7) != list(range(10))
 
 
-def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(tmp_path, source):
-    shares = Share("reader", 16 * MIB), Share("prefetch", 16 * MIB)
+def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source, shares):
     kept = open_source(data(shuffle=True, drop_remainder=True), source.survey.files, PARSER, ["click"])
 
     with scoring_batches(kept, shares, batch_size=3) as batches:

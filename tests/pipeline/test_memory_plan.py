@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_data_path, share_model
+from penstock.pipeline.memory_plan import EVALUATION, StageShares, limit_of, share_data_path, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import memory_of_machine
 from penstock.runtime.sections import MemorySection
@@ -18,6 +18,7 @@ class Needs:
 
     least_bytes: int = 1 * MIB
     ample_bytes: int = 512 * MIB
+    block_bytes: int = 16 * MIB
 
 
 def planned(limit_bytes, streams=None, **data_path):
@@ -44,11 +45,33 @@ def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_re
 def test_more_memory_than_the_data_path_can_use_stays_free():
     plan = planned(64 * GIB)
 
-    assert (plan["prefetch"], plan["reader"]) == (64 * MIB, 512 * MIB)
+    assert (plan["prefetch"], plan["reader"], plan["read ahead"]) == (64 * MIB, 512 * MIB, 32 * MIB)
 
 
-def test_a_shuffle_counts_twice_since_rows_are_copied():
-    assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 128 * MIB
+def test_blocks_are_read_ahead_where_there_is_room_for_them():
+    roomy = planned(1024 * MIB, {"": Needs(ample_bytes=100 * MIB)})
+    tight = planned(1024 * MIB, {"": Needs(ample_bytes=400 * MIB)})
+
+    assert roomy["read ahead"] == 2 * 16 * MIB
+    assert "read ahead" not in tight
+
+
+def test_a_shuffle_has_room_for_its_window_and_for_what_is_drawn():
+    assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 80 * MIB
+
+
+def test_batches_by_cost_have_room_for_rows_that_wait():
+    assert planned(1024 * MIB, by_cost=True)["cut"] == 64 * MIB
+
+
+def test_the_shares_of_a_stream_by_stage():
+    budget = MemoryBudget(1024 * MIB)
+    share_data_path(budget, {"": Needs(), EVALUATION: Needs()}, shuffle_bytes=MIB)
+    shares = StageShares.of(budget, EVALUATION)
+
+    assert StageShares.of(budget).shuffle is budget.shares["shuffle"]
+    assert shares.reader is budget.shares["evaluation reader"]
+    assert shares.shuffle is None
 
 
 def test_a_run_that_evaluates_has_shares_for_a_second_stream():
@@ -88,8 +111,8 @@ def test_a_prefetch_of_ones_own_size():
         ),
         (
             600 * MIB,
-            {"shuffle_bytes": 64 * MIB},
-            "shuffle needs 128MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
+            {"shuffle_bytes": 80 * MIB},
+            "shuffle needs 100MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
             "lower data_config.shuffle_buffer, or raise memory.limit",
         ),
     ],

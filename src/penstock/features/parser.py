@@ -1,7 +1,8 @@
 """Record batch -> columns of features, labels and weights, with every bad value told by file and row."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow as pa
 from penstock.config.errors import DataError
 from penstock.features.bad_value import BadValue
 from penstock.features.columns import (
+    BoolArray,
     Column,
     DenseColumn,
     Float32Array,
@@ -39,6 +41,24 @@ class ParsedBatch:
     num_rows: int
     file_paths: tuple[str, ...] = ()
     """The files that row ids count, where they are known."""
+
+    rejected: tuple["RejectedRow", ...] = ()
+    """Rows that were left out because they cannot be used, where that is asked for."""
+
+    kept: BoolArray | None = None
+    """Which rows of the record batch are here, where some were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row with a value that cannot be used, and why."""
+
+    row_id: int
+    problem: str
+    column: str | None
+    value: Any
+    content: dict[str, Any]
+    """The row as it stands."""
 
 
 class Parser:
@@ -100,6 +120,27 @@ class Parser:
             raise self._located(error, row_ids) from error
         return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths)
 
+    def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
+        """The same, without the rows that have a bad value: they are told in `rejected`.
+
+        What is wrong with a whole column is still an error. Each bad row costs parsing the others again; that there
+        are few is what a limit on bad rows is for.
+        """
+        rejected: list[RejectedRow] = []
+        kept = np.ones(batch.num_rows, np.bool_)
+        while True:
+            usable = batch.filter(pa.array(kept)) if rejected else batch
+            try:
+                parsed = self.parse(usable, with_labels)
+            except DataError as error:
+                cause, row_ids = error.__cause__, _row_ids(usable)
+                if not isinstance(cause, BadValue) or cause.row is None or row_ids[cause.row] == UNKNOWN_ROW:
+                    raise
+                rejected.append(_rejected(usable, cause, cause.row, int(row_ids[cause.row])))
+                kept[np.flatnonzero(kept)[cause.row]] = False
+            else:
+                return replace(parsed, rejected=tuple(rejected), kept=kept if rejected else None)
+
     def warm(self, schema: pa.Schema) -> None:
         """Parse a batch of no rows, so that everything that loads or compiles at first use has done so."""
         self.parse(schema.empty_table(), with_labels=False)
@@ -126,6 +167,12 @@ class Parser:
             file_index, row = locate(int(row_ids[row]))
             file = self.file_paths[file_index] if file_index < len(self.file_paths) else None
         return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)
+
+
+def _rejected(batch: pa.RecordBatch, error: BadValue, row: int, row_id: int) -> RejectedRow:
+    content = batch.slice(row, 1).to_pylist()[0]
+    content.pop(ROW_COLUMN)
+    return RejectedRow(row_id, error.problem, error.column, error.value, content)
 
 
 def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:

@@ -107,9 +107,7 @@ class DenseNumbers:
         """The numbers of every row."""
         values, lengths = self.numbers.read(batch)
         one_each = self.width == 1 and lengths is one_per_row(len(values))
-        if not one_each and (
-            len(values) != self.width * len(lengths) or not (lengths == self.width).all()
-        ):
+        if not one_each and (len(values) != self.width * len(lengths) or not (lengths == self.width).all()):
             self._refuse_width(lengths)
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32, copy=False).reshape(-1, self.width)

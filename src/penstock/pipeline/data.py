@@ -4,19 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.batching.bucketing import read_lengths
+from penstock.batching.leaving_out import without_bad_rows
 from penstock.batching.prefetch import Prefetch, prefetch
+from penstock.batching.read_ahead import read_ahead
+from penstock.batching.resharding import state_for
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.features.parser import Parser
+from penstock.pipeline.cutting import Cutting, cutting_of
+from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.run_config import DataConfig
 from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD, read_blocks
+from penstock.readers.sections import BadRows
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, survey
-from penstock.runtime.budget import MemoryBudget, Share
+from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
@@ -28,13 +36,17 @@ class DataSource:
     survey: Survey
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
+    cutting: Cutting = Cutting()
+    quarantine: Quarantine | None = None
 
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.survey.files}
 
-    def num_batches(self, data: DataConfig) -> int:
-        """Batches of one epoch."""
+    def num_batches(self, data: DataConfig) -> int | None:
+        """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
+        if self.cutting.cost is not None:
+            return None
         whole, rest = divmod(self.survey.num_rows, data.batch_size)
         return whole + (rest > 0 and not data.drop_remainder)
 
@@ -51,19 +63,30 @@ def open_source(
     files: Sequence[DataFile],
     parser: Parser,
     reserved_columns: Sequence[str] = (),
-    index_dir: Path | None = None,
+    beside: Path | None = None,
 ) -> DataSource:
-    """Look at the files once, and load what parsing them needs."""
-    columns = tuple(dict.fromkeys([*parser.columns, *reserved_columns]))
-    surveyed = survey(data, files, Wanted(columns, parser.text_columns, index_dir))
+    """Look at the files once, and load what parsing them needs.
+
+    `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
+    without it nothing is written.
+    """
+    cutting = cutting_of(data, list(parser.features))
+    columns = tuple(dict.fromkeys([*parser.columns, *cutting.columns, *reserved_columns]))
+    quarantine = None
+    if data.bad_rows is BadRows.quarantine:
+        path = None if beside is None else beside / "bad_rows.jsonl"
+        quarantine = Quarantine(path, data.bad_rows_limit, [file.path for file in files])
+    wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
+    surveyed = survey(data, files, wanted)
     parser.warm(surveyed.columns)
-    return DataSource(surveyed, parser, tuple(reserved_columns))
+    return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine)
 
 
 def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without shuffling.
 
-    The order of rows depends on it, so that it is decided once, and goes into the log and the checkpoint.
+    The order of rows depends on it, so that it is decided once, and goes into the log and the checkpoint. Where
+    there is room for several batches, it is a whole number of them: none is then put together from two windows.
     """
     if not data.shuffle:
         return 0
@@ -76,30 +99,62 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
             "data_config.shuffle_buffer",
             f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.survey.row_bytes)}",
         )
-    return rows
+    by_rows = source.cutting.cost is None and rows > data.batch_size
+    return rows - rows % data.batch_size if by_rows else rows
+
+
+def training_rows(
+    data: DataConfig, source: DataSource, shares: StageShares, num_shuffle_rows: int, shard: Shard = ONE_SHARD
+) -> RecordStream:
+    """Record batches to train on: read, shuffled when asked for, cut."""
+    stream = _read(source, shares, data.seed if data.shuffle else None, shard)
+    if num_shuffle_rows:
+        piece_rows = min(data.batch_size, num_shuffle_rows)
+        stream = shuffle(
+            stream, num_shuffle_rows, data.seed, shares.shuffle, source.cutting.bucketing, piece_rows
+        )
+    return _usable(source, source.cutting.cut(stream, data, source.parser.file_paths, shares.cut))
 
 
 def training_batches(
-    data: DataConfig,
-    source: DataSource,
-    budget: MemoryBudget,
-    num_shuffle_rows: int,
-    shard: Shard = ONE_SHARD,
+    data: DataConfig, source: DataSource, shares: StageShares, num_shuffle_rows: int, shard: Shard = ONE_SHARD
 ) -> Prefetch[Batch]:
-    """Batches to train on: read, shuffled when asked for, cut, parsed; made by one background thread."""
-    seed = data.seed if data.shuffle else None
-    stream: RecordStream = read_blocks(source.survey, budget.shares["reader"], seed, shard)
-    if num_shuffle_rows:
-        stream = shuffle(stream, num_shuffle_rows, data.seed, budget.shares["shuffle"])
-    cut = cut_by_rows(stream, data.batch_size, data.drop_remainder)
-    return prefetch(BatchLoader(cut, source.parser), budget.shares["prefetch"])
+    """Batches to train on, made by a background thread."""
+    stream = training_rows(data, source, shares, num_shuffle_rows, shard)
+    return prefetch(BatchLoader(stream, source.parser, quarantine=source.quarantine), shares.prefetch)
 
 
 def scoring_batches(
-    source: DataSource, shares: tuple[Share, Share], *, batch_size: int, drop_remainder: bool = False
+    source: DataSource,
+    shares: StageShares,
+    *,
+    batch_size: int,
+    drop_remainder: bool = False,
+    shard: Shard = ONE_SHARD,
 ) -> Prefetch[Batch]:
     """Batches in the order of the data, to evaluate or predict on."""
-    reader_share, prefetch_share = shares
-    cut = cut_by_rows(read_blocks(source.survey, reader_share), batch_size, drop_remainder)
-    loader = BatchLoader(cut, source.parser, reserved_columns=source.reserved_columns)
-    return prefetch(loader, prefetch_share)
+    cut = _usable(source, cut_by_rows(_read(source, shares, shard=shard), batch_size, drop_remainder))
+    loader = BatchLoader(
+        cut, source.parser, reserved_columns=source.reserved_columns, quarantine=source.quarantine
+    )
+    return prefetch(loader, shares.prefetch)
+
+
+def resumed_state(
+    states: Sequence[State], source: DataSource, shares: StageShares, shard: Shard = ONE_SHARD
+) -> State:
+    """The place of one rank, from the places that all ranks saved at one moment, however many they were."""
+    bucketing = source.cutting.bucketing
+    lengths = None if bucketing is None else read_lengths(source.survey, shares.reader, bucketing)
+    return state_for(states, source.survey.blocks, shard, lengths)
+
+
+def _read(
+    source: DataSource, shares: StageShares, seed: int | None = None, shard: Shard = ONE_SHARD
+) -> RecordStream:
+    stream = read_blocks(source.survey, shares.reader, seed, shard)
+    return stream if shares.read_ahead is None else read_ahead(stream, shares.read_ahead)
+
+
+def _usable(source: DataSource, stream: RecordStream) -> RecordStream:
+    return stream if source.quarantine is None else without_bad_rows(stream, source.quarantine)

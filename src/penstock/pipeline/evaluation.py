@@ -17,7 +17,7 @@ from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.loops.train import no_batch
 from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.pipeline.data import DataSource, scoring_batches
-from penstock.pipeline.memory_plan import EVALUATION, share_data_path
+from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import model_section, require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
@@ -48,7 +48,7 @@ class Evaluator:
         self._run, self._source, self._sharded, self._monitor = run, source, sharded, monitor
         self._during_training, self._plain = during_training, plain
         stream = EVALUATION if during_training else ""
-        self._shares = budget.shares[f"{stream}reader"], budget.shares[f"{stream}prefetch"]
+        self._shares = StageShares.of(budget, stream)
         self._build_metrics()
 
     def check(self) -> None:
@@ -126,7 +126,7 @@ def evaluate_checkpoint(
     started_at = time.perf_counter()
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
-        source = source_of(run, run.eval_input_path, "eval_input_path")
+        source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
         share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
         evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, monitor, False, plain)
         evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))

@@ -5,19 +5,42 @@ the stages of the data path share the rest.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.readers.survey import Survey
-from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.limits import default_limit
 from penstock.runtime.sections import MemorySection
 
 PREFETCH_CAP_BYTES = 64 * MIB
 EVALUATION = "evaluation "
 """In front of the shares of a run's evaluation data."""
-SHUFFLE_COPIES = 2
-"""A window of rows and its permuted copy exist at once."""
+SHUFFLE_EXTRA = 4
+"""Beside a window of rows: one of its columns permuted, and the rows that are drawn; at most this part of it."""
+BLOCKS_AHEAD = 2
+"""Blocks that reading ahead holds: one that waits, and one that is in use."""
+CUT_CAP_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class StageShares:
+    """The shares of the stages of one stream; a stage without one is left out."""
+
+    reader: Share
+    prefetch: Share
+    read_ahead: Share | None = None
+    shuffle: Share | None = None
+    cut: Share | None = None
+    workers: Share | None = None
+
+    @classmethod
+    def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
+        """Those that were planned for a stream: "", or EVALUATION."""
+        names = {name: f"{stream}{name.replace('_', ' ')}" for name in cls.__dataclass_fields__}
+        return cls(**{key: budget.shares[name] for key, name in names.items() if name in budget.shares})
 
 
 def limit_of(memory: MemorySection) -> int:
@@ -37,25 +60,43 @@ def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step
     budget.share("step", step_bytes, setting="data_config.batch_size")
 
 
+def window_bytes(row_bytes: int) -> int:
+    """What a shuffle holds whose windows have rows of so many bytes."""
+    return row_bytes + row_bytes // SHUFFLE_EXTRA
+
+
 def share_data_path(
     budget: MemoryBudget,
     streams: Mapping[str, Survey],
     *,
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
+    by_cost: bool = False,
+    worker_bytes: int = 0,
 ) -> None:
     """Shares of the stages that carry rows; an eighth of what is left stays free.
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
-    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs.
+    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs; where
+    there is room left for two blocks more, they are read ahead.
     """
     if shuffle_bytes:
-        budget.share("shuffle", SHUFFLE_COPIES * shuffle_bytes, setting="data_config.shuffle_buffer")
+        budget.share("shuffle", window_bytes(shuffle_bytes), setting="data_config.shuffle_buffer")
+    if worker_bytes:
+        budget.share("workers", worker_bytes, setting="data_config.num_workers")
     rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
     for stream, survey in streams.items():
+        left = rest
+        if by_cost and not stream:
+            left -= budget.share(
+                "cut", max(1, min(CUT_CAP_BYTES, left // 4)), setting="data_config.max_batch_rows"
+            ).limit_bytes
         prefetch = (
-            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, rest // 4))
+            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, left // 4))
         )
         budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
-        reader = max(survey.least_bytes, min(survey.ample_bytes, rest - prefetch))
+        reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
         budget.share(f"{stream}reader", reader)
+        ahead = BLOCKS_AHEAD * survey.block_bytes
+        if ahead <= left - prefetch - reader:
+            budget.share(f"{stream}read ahead", ahead)

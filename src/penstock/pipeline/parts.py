@@ -11,12 +11,21 @@ from penstock.features.build import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.models import build_model as build_model_of
-from penstock.pipeline.data import find_files, open_source, scoring_batches, shuffle_rows, training_batches
-from penstock.pipeline.memory_plan import limit_of, share_data_path
+from penstock.pipeline.data import (
+    find_files,
+    open_source,
+    resumed_state,
+    scoring_batches,
+    shuffle_rows,
+    training_batches,
+)
+from penstock.pipeline.memory_plan import StageShares, limit_of, share_data_path
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
+from penstock.readers.blocks import Shard
 from penstock.readers.columns import project
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.state import State
 from penstock.runtime.world import World
 
 if TYPE_CHECKING:
@@ -76,18 +85,21 @@ def one_record_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 
 def create_dataloader(
-    run: RunConfig, mode: Literal["train", "eval", "predict"] = "train", world: World | None = None
+    run: RunConfig,
+    mode: Literal["train", "eval", "predict"] = "train",
+    world: World | None = None,
+    states: Sequence[State] = (),
 ) -> "Prefetch[Batch]":
     """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
 
     "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
-    files, "predict" without labels.
+    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states` are
+    what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there are now.
     """
     if mode not in MODES:
         raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
     require_available(run)
-    if (world or World()).num_ranks > 1:
-        raise ConfigError("reading on more than one rank is not available yet")
+    world = world or World()
     data = run.data_config
     key = "train_input_path" if mode == "train" else "eval_input_path"
     files = find_files(getattr(run, key), key)
@@ -96,8 +108,18 @@ def create_dataloader(
     budget = MemoryBudget(limit_of(run.memory))
     num_shuffle_rows = shuffle_rows(data, source) if mode == "train" else 0
     shuffle_bytes = num_shuffle_rows * source.survey.row_bytes
-    share_data_path(budget, {"": source.survey}, shuffle_bytes=shuffle_bytes, prefetch_bytes=data.prefetch)
+    share_data_path(
+        budget,
+        {"": source.survey},
+        shuffle_bytes=shuffle_bytes,
+        prefetch_bytes=data.prefetch,
+        by_cost=mode == "train" and source.cutting.cost is not None,
+    )
+    shares, shard = StageShares.of(budget), Shard(world.rank, world.num_ranks)
     if mode == "train":
-        return training_batches(data, source, budget, num_shuffle_rows)
-    shares = budget.shares["reader"], budget.shares["prefetch"]
-    return scoring_batches(source, shares, batch_size=data.resolved_eval_batch_size())
+        batches = training_batches(data, source, shares, num_shuffle_rows, shard)
+    else:
+        batches = scoring_batches(source, shares, batch_size=data.resolved_eval_batch_size(), shard=shard)
+    if states:
+        batches.load_state_dict(resumed_state(states, source, shares, shard))
+    return batches

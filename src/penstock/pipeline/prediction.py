@@ -12,7 +12,7 @@ from penstock.config.errors import ConfigError
 from penstock.loops.predict import predict as predict_loop
 from penstock.loops.predict import require_predictions
 from penstock.pipeline.data import find_files, open_source, scoring_batches
-from penstock.pipeline.memory_plan import share_data_path
+from penstock.pipeline.memory_plan import StageShares, share_data_path
 from penstock.pipeline.outputs import require_free, write_output
 from penstock.pipeline.parts import build_batch, build_parser
 from penstock.pipeline.requirements import require_for_prediction
@@ -123,8 +123,7 @@ def opened(
         model, budget = scoring.sharded, scoring.budget
         require_predictions(request.output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
-        shares = budget.shares["reader"], budget.shares["prefetch"]
-        stream = stack.enter_context(scoring_batches(source, shares, batch_size=batch_size))
+        stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
         bar = stack.enter_context(Progress(open_display("predict", "rows", plain), total=request.limit))
         scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
         yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)

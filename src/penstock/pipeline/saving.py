@@ -10,12 +10,14 @@ from penstock.config.errors import CheckpointError
 from penstock.distributed.state import load_model_state, load_training_state, training_state
 from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.best import best_step
+from penstock.pipeline.data import resumed_state
 from penstock.pipeline.feature_meaning import (
     DOCUMENT,
     feature_meaning,
     require_same_meaning,
     warn_of_other_meaning,
 )
+from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
@@ -43,7 +45,7 @@ class Saver:
             training_state(training.sharded.module, training.dense_optimizer),
             {
                 "progress": progress.state_dict(),
-                "position": training.batches.state_dict(),
+                "position": [training.batches.state_dict()],
                 "shuffle": {"num_rows": training.num_shuffle_rows},
                 "generator": torch.get_rng_state().numpy(),
                 DOCUMENT: self._meaning,
@@ -67,7 +69,9 @@ class Saver:
         else:
             load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])
-        training.batches.load_state_dict(checkpoint.documents["position"])
+        states = checkpoint.documents["position"]
+        shares = StageShares.of(training.budget)
+        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
         torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
         self.saved_step = checkpoint.step
         for journal in (self.folder.log, self.folder.evaluations):

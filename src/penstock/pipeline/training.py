@@ -62,7 +62,7 @@ def train(
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume else None
-            training = stack.enter_context(build_training(run, World(), monitor, shuffled))
+            training = stack.enter_context(build_training(run, World(), monitor, shuffled, folder.path))
             saver = Saver(folder, training, run)
             if resume:
                 saver.restore(restore_optimizer)

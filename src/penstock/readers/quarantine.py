@@ -17,15 +17,18 @@ from penstock.readers.origin import locate
 
 
 class Quarantine:
-    """A file of JSON lines with one line per bad row. A row is written once, however often it is read."""
+    """A file of JSON lines with one line per bad row. A row is written once, however often it is read.
 
-    def __init__(self, path: Path, limit: int, file_paths: Sequence[str]) -> None:
+    Without a path, rows are counted only.
+    """
+
+    def __init__(self, path: Path | None, limit: int, file_paths: Sequence[str]) -> None:
         self.path = path
         self.limit = limit
         self._file_paths = tuple(file_paths)
         self._row_ids: set[int] = set()
         self._sorted = np.empty(0, np.int64)
-        if path.exists():
+        if path is not None and path.exists():
             self._keep(_known_rows(path, self._file_paths))
 
     def __len__(self) -> int:
@@ -46,14 +49,14 @@ class Quarantine:
             "problem": problem,
             "content": row,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line, default=str, ensure_ascii=False) + "\n")
+        if self.path is not None:
+            _append(self.path, line)
         self._keep([row_id])
         if len(self) > self.limit:
+            where = "" if self.path is None else f"; see {self.path}"
             raise DataError(
-                f"{self.path}: {len(self):,} rows cannot be used, more than data_config.bad_rows_limit "
-                f"({self.limit:,}); the last: {line['file']}: row {row_number}: {problem}"
+                f"{line['file']}: row {row_number}: {problem}; with it {len(self):,} rows cannot be used, more than "
+                f"data_config.bad_rows_limit ({self.limit:,}){where}"
             )
 
     def bad(self, row_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -63,6 +66,12 @@ class Quarantine:
     def _keep(self, row_ids: Sequence[int]) -> None:
         self._row_ids.update(row_ids)
         self._sorted = np.array(sorted(self._row_ids), np.int64)
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line, default=str, ensure_ascii=False) + "\n")
 
 
 def _known_rows(path: Path, file_paths: Sequence[str]) -> list[int]:

@@ -138,7 +138,7 @@ class ReadingSection(Section):
     with_header: bool = False
     """Whether the first line of a CSV file names its columns."""
 
-    bad_rows: Annotated[BadRows, Later("bad_rows: quarantine")] = BadRows.error
+    bad_rows: BadRows = BadRows.error
     """error: stop at a row that cannot be used. quarantine: write it aside with the reason, and go on."""
 
     bad_rows_limit: PositiveInt = 1000

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.batching.workers.choice import Workers, each_batch
 from penstock.features.parser import ParsedBatch, Parser
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
@@ -17,6 +18,8 @@ from penstock.tensors.parsing import ParseBatches
 
 class BatchLoader:
     """Parses and packs the record batches of a stream; with `workers`, processes do the parsing.
+
+    With a `quarantine`, rows with bad values go there, and the others on; without one, such a row is an error.
 
     Like the stream it is its own cursor: iterating goes on from its place. Its place is the stream's after the
     last batch given out, so that it means the same for any number of workers.
@@ -30,13 +33,15 @@ class BatchLoader:
         reserved_columns: Sequence[str] = (),
         with_labels: bool = True,
         workers: Workers | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self.stream = stream
         self.parser = parser
+        self._quarantine = quarantine
         self.reserved_columns = list(reserved_columns)
         self._batches = each_batch(
             stream,
-            ParseBatches(parser, with_labels),
+            ParseBatches(parser, with_labels, reject=quarantine is not None),
             self._packed,
             workers,
             warm=partial(parser.warm, stream.schema),
@@ -44,7 +49,8 @@ class BatchLoader:
         )
 
     def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
+        """Batches from the present place on; one of which no row could be used is not given."""
+        return (batch for batch in self._batches if batch.num_rows)
 
     @property
     def worker_pids(self) -> list[int]:
@@ -57,11 +63,11 @@ class BatchLoader:
 
     def state_dict(self) -> State:
         """The place after the last batch given out."""
-        return {"stream": self._batches.state_dict()}
+        return self._batches.state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that `state_dict` gave."""
-        self._batches.load_state_dict(state["stream"])
+        self._batches.load_state_dict(state)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch."""
@@ -76,5 +82,12 @@ class BatchLoader:
 
     def _packed(self, parsed: ParsedBatch, record_batch: pa.RecordBatch) -> Batch:
         """One parsed batch as tensors; copies all, so that shared memory is free for the next."""
+        if self._quarantine is not None:
+            for row in parsed.rejected:
+                self._quarantine.put(
+                    row.row_id, row.problem, column=row.column, value=row.value, row=row.content
+                )
         reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
+        if reserves is not None and parsed.kept is not None:
+            reserves = reserves.filter(pa.array(parsed.kept))
         return pack(replace(parsed, file_paths=self.parser.file_paths), reserves)

@@ -13,7 +13,10 @@ class ParseBatches:
 
     parser: Parser
     with_labels: bool
+    reject: bool = False
+    """Leave out rows with bad values, and tell which they are, instead of failing."""
 
     def __call__(self, batch: pa.RecordBatch) -> ParsedBatch:
         """The columns of one batch."""
-        return replace(self.parser.parse(batch, with_labels=self.with_labels), file_paths=())
+        parse = self.parser.parse_usable if self.reject else self.parser.parse
+        return replace(parse(batch, with_labels=self.with_labels), file_paths=())

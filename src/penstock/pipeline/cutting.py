@@ -1,0 +1,76 @@
+"""How a run cuts its training rows into batches: by rows or by cost, with rows of similar length together or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.batching.bucketing import Bucketing
+from penstock.batching.cost import cut_by_cost
+from penstock.batching.costs import CostOf, cost_of_column, cost_of_expression
+from penstock.batching.lengths import SequenceLength
+from penstock.batching.rows import cut_by_rows
+from penstock.batching.sections import BatchingSection
+from penstock.batching.stage import Stage
+from penstock.features.feature import Feature
+from penstock.features.id_feature import SparseIds
+from penstock.readers.stream import RecordStream
+from penstock.runtime.budget import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """What cutting looks at, beside the number of rows."""
+
+    cost: CostOf | None = None
+    bucketing: Bucketing | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must be read for it."""
+        lengths = () if self.bucketing is None else (self.bucketing.length.column,)
+        return (*(self.cost.columns if self.cost is not None else ()), *lengths)
+
+    def cut(
+        self,
+        source: RecordStream,
+        batching: BatchingSection,
+        file_paths: tuple[str, ...] = (),
+        share: Share | None = None,
+    ) -> Stage:
+        """The batches of a run."""
+        if self.cost is None or batching.batch_cost_size is None:
+            return cut_by_rows(source, batching.batch_size, batching.drop_remainder)
+        return cut_by_cost(
+            source,
+            self.cost,
+            batching.batch_cost_size,
+            max_batch_rows=batching.max_batch_rows,
+            oversize=batching.oversize,
+            null_cost=batching.null_cost,  # type: ignore[arg-type] # 'error' is None by now
+            drop_remainder=batching.drop_remainder,
+            file_paths=file_paths,
+            share=share,
+        )
+
+
+def cutting_of(batching: BatchingSection, features: list[Feature]) -> Cutting:
+    """The cutting of a run file; names of features stand for their columns."""
+    sequences = sequence_lengths(features)
+    cost: CostOf | None = None
+    if batching.sample_cost_field:
+        cost = cost_of_column(batching.sample_cost_field)
+    elif batching.sample_cost:
+        cost = cost_of_expression(batching.sample_cost, sequences)
+    bucketing = None
+    if batching.bucket_by:
+        length = sequences.get(batching.bucket_by) or SequenceLength(batching.bucket_by)
+        bucketing = Bucketing(length, run_rows=batching.batch_size)
+    return Cutting(cost, bucketing)
+
+
+def sequence_lengths(features: list[Feature]) -> Mapping[str, SequenceLength]:
+    """Of each feature that may have several values: its column, and what stands between them in a text."""
+    return {
+        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
+        for feature in features
+        if isinstance(feature, SparseIds)
+    }
