@@ -43,12 +43,20 @@ def test_a_batch_has_rows_of_similar_length_and_batches_come_in_random_order() -
     assert [min(batch) for batch in batches] != [0, 2, 4, 6]
 
 
-def test_padding_shrinks_to_a_small_part_of_what_it_was() -> None:
+@pytest.mark.parametrize(
+    ("window_rows", "plain", "bucketed"), [(2048, 10.4, 3.0), (10_000, 10.5, 1.5), (20_000, 10.7, 1.3)]
+)
+def test_padding_shrinks_the_more_the_larger_the_window(
+    window_rows: int, plain: float, bucketed: float
+) -> None:
+    """Steps after padding, as a multiple of the real ones."""
     lengths = skewed_lengths(20_000)
-    plain = batch_lengths(shuffle(sequences(lengths), 10_000, 1), 256)
-    bucketed = batch_lengths(shuffle(sequences(lengths), 10_000, 1, bucketing=Bucketing(CLICKS, 256)), 256)
 
-    assert [round(padded_steps(batches) / sum(lengths), 1) for batches in (plain, bucketed)] == [10.5, 1.5]
+    def padding(bucketing: Bucketing | None) -> float:
+        stage = shuffle(sequences(lengths), window_rows, 1, bucketing=bucketing)
+        return round(padded_steps(batch_lengths(stage, 256)) / sum(lengths), 1)
+
+    assert (padding(None), padding(Bucketing(CLICKS, 256))) == (plain, bucketed)
 
 
 def test_rows_of_equal_length_mix() -> None:
