@@ -1,0 +1,223 @@
+"""Compiled loops from the cells that `locate` found to the values of columns.
+
+A list of numbers stands packed, or with a tag before each number; a list of bytes has a tag and a size before each
+value. `count` says how many values each row has, so that room can be made for exactly these; the others fill it.
+Nothing raises in here, as in `locate.py`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from penstock.readers.tfrecord.locate import MISSING, NOT_AN_EXAMPLE, NOT_ONE_VALUE, fail
+from penstock.readers.tfrecord.machine import address_of, copy_bytes, load_8, load_32, store_64
+from penstock.readers.tfrecord.wire import BAD, BYTES_KIND, FLOAT_KIND, INT64_KIND, ONE, sized, skip, varint
+
+_compiled = njit(cache=True, nogil=True)
+
+_ONE_INT64 = np.uint64(1 << 3)  # the tag of a number that is not packed
+_ONE_FLOAT = np.uint64((1 << 3) | 5)
+
+
+@_compiled
+def _count_varints(at: Any, end: Any) -> Any:
+    count: Any = 0
+    for place in range(at, end):
+        count += np.int64(load_8(place) < 128)
+    return count if at == end or load_8(end - 1) < 128 else BAD
+
+
+@_compiled
+def count_list(at: Any, end: Any, kind: Any) -> Any:
+    """How many values a list has, BAD: it is not wire format; and of bytes, how many of these."""
+    count: Any = 0
+    num_bytes = 0
+    while at < end:
+        tag, at = varint(at, end)
+        if at == BAD:
+            return BAD, 0
+        if tag == ONE:
+            begin, at = sized(at, end)
+            if at == BAD or (kind == FLOAT_KIND and (at - begin) % 4 != 0):
+                return BAD, 0
+            if kind == INT64_KIND:
+                added = _count_varints(begin, at)
+                if added == BAD:
+                    return BAD, 0
+                count += added
+            else:
+                count += 1 if kind == BYTES_KIND else (at - begin) // 4
+                num_bytes += at - begin
+        else:
+            at = skip(at, end, tag)
+            if at == BAD:
+                return BAD, 0
+            count += np.int64(kind == INT64_KIND and tag == _ONE_INT64)
+            count += np.int64(kind == FLOAT_KIND and tag == _ONE_FLOAT)
+    return count, num_bytes
+
+
+@_compiled
+def _put_int64s(at: Any, end: Any, out: Any) -> Any:
+    """Writes the values of a list that was counted; the address after them, or BAD."""
+    while at < end:
+        tag, at = varint(at, end)
+        stop = at
+        if tag == ONE:
+            at, stop = sized(at, end)
+        elif tag != _ONE_INT64:
+            at = stop = skip(at, end, tag)
+        while at < stop or tag == _ONE_INT64:
+            value, at = varint(at, end)
+            if at == BAD:
+                return BAD
+            store_64(out, value)
+            out += 8
+            if tag == _ONE_INT64:
+                break
+    return out
+
+
+@_compiled
+def _put_floats(at: Any, end: Any, out: Any) -> Any:
+    """The same for floats."""
+    while at < end:
+        tag, at = varint(at, end)
+        begin = at
+        if tag == ONE:
+            begin, at = sized(at, end)
+        else:
+            at = skip(at, end, tag)
+        if tag in (ONE, _ONE_FLOAT):
+            copy_bytes(out, begin, at - begin)
+            out += at - begin
+    return out
+
+
+@_compiled
+def _one_int64(at: Any, end: Any) -> Any:
+    """The value of a list that holds one and nothing else, and whether it does."""
+    if end - at >= 2:
+        begin = at + 1 if load_8(at) == _ONE_INT64 else at + 2
+        if begin == at + 1 or (load_8(at) == ONE and np.int64(load_8(at + 1)) == end - begin):
+            value, after = varint(begin, end)
+            return value, after == end
+    return np.uint64(0), False
+
+
+@_compiled
+def _one_float(at: Any, end: Any) -> Any:
+    """The bits of the value of a list that holds one and nothing else, and whether it does."""
+    size = end - at
+    is_packed = size == 6 and load_8(at) == ONE and load_8(at + 1) == 4
+    if is_packed or (size == 5 and load_8(at) == _ONE_FLOAT):
+        return load_32(end - 4), True
+    return np.uint32(0), False
+
+
+@_compiled
+def take_int64_scalars(data: Any, cells: Any, columns: Any, values: Any, present: Any, failure: Any) -> Any:
+    """Fills values[i] and present[i] of columns[i], which has at most one value in each row."""
+    base, out = address_of(data), address_of(values)
+    for row in range(len(cells)):
+        for i in range(len(columns)):
+            column = columns[i]
+            begin, end = base + cells[row, column, 0], base + cells[row, column, 1]
+            present[i, row], values[i, row] = 0, 0
+            if begin == base + MISSING:
+                continue
+            value, is_one = _one_int64(begin, end)
+            if not is_one:
+                count = count_list(begin, end, INT64_KIND)[0]
+                if count == BAD:
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+                if count > 1:
+                    return fail(failure, NOT_ONE_VALUE, row, column, count)
+                if count == 0:
+                    continue
+                if _put_int64s(begin, end, out + 8 * (i * len(cells) + row)) == BAD:
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+            else:
+                values[i, row] = np.int64(value)
+            present[i, row] = 1
+    return 0
+
+
+@_compiled
+def take_float_scalars(data: Any, cells: Any, columns: Any, values: Any, present: Any, failure: Any) -> Any:
+    """The same for floats; `values` holds their bits."""
+    base, out = address_of(data), address_of(values)
+    for row in range(len(cells)):
+        for i in range(len(columns)):
+            column = columns[i]
+            begin, end = base + cells[row, column, 0], base + cells[row, column, 1]
+            present[i, row], values[i, row] = 0, 0
+            if begin == base + MISSING:
+                continue
+            value, is_one = _one_float(begin, end)
+            if not is_one:
+                count = count_list(begin, end, FLOAT_KIND)[0]
+                if count == BAD:
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+                if count > 1:
+                    return fail(failure, NOT_ONE_VALUE, row, column, count)
+                if count == 0:
+                    continue
+                _put_floats(begin, end, out + 4 * (i * len(cells) + row))
+            else:
+                values[i, row] = value
+            present[i, row] = 1
+    return 0
+
+
+@_compiled
+def count(data: Any, cells: Any, column: Any, kind: Any, lengths: Any, sizes: Any, failure: Any) -> Any:
+    """The number of values of each row of a column, -1 where the feature is missing; of bytes also how many."""
+    base = address_of(data)
+    for row in range(len(cells)):
+        begin, end = cells[row, column, 0], cells[row, column, 1]
+        lengths[row], sizes[row] = -1, 0
+        if begin != MISSING:
+            lengths[row], sizes[row] = count_list(base + begin, base + end, kind)
+            if lengths[row] == BAD:
+                return fail(failure, NOT_AN_EXAMPLE, row, column, begin)
+    return 0
+
+
+@_compiled
+def take_numbers(data: Any, cells: Any, column: Any, kind: Any, values: Any, failure: Any) -> Any:
+    """Fills `values` with all values of a column of numbers, row after row."""
+    base, out = address_of(data), address_of(values)
+    for row in range(len(cells)):
+        begin, end = cells[row, column, 0], cells[row, column, 1]
+        if begin == MISSING:
+            continue
+        if kind == FLOAT_KIND:
+            out = _put_floats(base + begin, base + end, out)
+        else:
+            out = _put_int64s(base + begin, base + end, out)
+            if out == BAD:
+                return fail(failure, NOT_AN_EXAMPLE, row, column, begin)
+    return 0
+
+
+@_compiled
+def take_bytes(data: Any, cells: Any, column: Any, ends: Any, values: Any) -> None:
+    """Fills `values` with all bytes of a column, row after row, and `ends` with where each value ends."""
+    base, start = address_of(data), address_of(values)
+    out, index = start, 0
+    for row in range(len(cells)):
+        if cells[row, column, 0] == MISSING:
+            continue
+        at, end = base + cells[row, column, 0], base + cells[row, column, 1]
+        while at < end:
+            tag, at = varint(at, end)
+            if tag == ONE:
+                begin, at = sized(at, end)
+                copy_bytes(out, begin, at - begin)
+                out += at - begin
+                ends[index] = out - start
+                index += 1
+            else:
+                at = skip(at, end, tag)
