@@ -1,6 +1,7 @@
 """CSV: layouts, types, and errors that name the row."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,9 +9,14 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
+from penstock.readers.files import list_files
+from penstock.readers.quarantine import Quarantine
+from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import Wanted, survey
 from penstock.readers.text.csv_types import join_types
 from penstock.readers.text.framing import CsvRecords
+from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 
 WITHOUT_HEADER = ReadingSection(input_fields_str="id:BIGINT;price:FLOAT;tags:ARRAY<STRING>")
@@ -210,3 +216,73 @@ def test_the_end_of_records_with_stray_quotes() -> None:
     assert CsvRecords(",").end_of_last(b'"a"b"c\nd') == 7
     assert CsvRecords("|").end_of_last(b'1|5"\n"|\n') == 5
     assert CsvRecords(",").starts(b'5" a,"b\nc"\nd\n').tolist() == [0, 11]
+
+
+def _rows_with_quarantine(path: Path, quarantine: Quarantine, share_bytes: int = MIB) -> list[pa.RecordBatch]:
+    wanted = Wanted(["id", "price", "tags"], quarantine=quarantine)
+    found = survey(WITHOUT_HEADER, list_files(str(path)), wanted)
+    return list(read_blocks(found, Share("reading", share_bytes)))
+
+
+def test_bad_rows_go_to_the_quarantine(tmp_path: Path) -> None:
+    path = _write(tmp_path, '1,0.5,a\n2,cheap,"b\nc"\n\n3,0.5\n4,0.5,d\nfive,dear,e\n')
+    quarantine = Quarantine(tmp_path / "bad.jsonl", 10, [str(path)])
+    batches = _rows_with_quarantine(path, quarantine)
+
+    assert flat(batches, "id") == [1, 2, None, 4, None]
+    assert flat(batches, "price") == [0.5, None, None, 0.5, None]
+    assert flat(batches, "tags") == ["a", "b\nc", None, "d", "e"]
+    assert [json.loads(line) for line in quarantine.path.read_text().splitlines()] == [
+        {
+            "file": str(path),
+            "row": 1,
+            "column": "price",
+            "value": "cheap",
+            "problem": "is not float; correct it, or declare another type in data_config.input_fields",
+            "content": '2,cheap,"b\nc"',
+        },
+        {
+            "file": str(path),
+            "row": 2,
+            "column": None,
+            "value": None,
+            "problem": "has 2 columns, not 3; is data_config.delimiter right?",
+            "content": "3,0.5",
+        },
+        {
+            "file": str(path),
+            "row": 4,
+            "column": "id",
+            "value": "five",
+            "problem": "is not int64; correct it, or declare another type in data_config.input_fields",
+            "content": "five,dear,e",
+        },
+    ]
+
+
+@pytest.mark.parametrize("share_bytes", [32 * KIB, 16 * MIB])
+def test_every_row_keeps_its_place_whatever_is_bad(tmp_path: Path, share_bytes: int) -> None:
+    rows = [f"{number},0.5,x" if number % 97 else f"{number},bad,x" for number in range(5000)]
+    path = _write(tmp_path, "\n".join(rows))
+    quarantine = Quarantine(tmp_path / "bad.jsonl", 100, [str(path)])
+    batches = _rows_with_quarantine(path, quarantine, share_bytes)
+
+    assert flat(batches, "id") == list(range(5000))
+    assert len(quarantine) == 52
+    assert flat(batches, "__row__") == list(range(5000))
+
+
+def test_too_many_bad_rows_are_an_error(tmp_path: Path) -> None:
+    path = _write(tmp_path, "1,a,x\n" * 10)
+
+    with pytest.raises(DataError, match=r"4 rows cannot be used, more than data_config.bad_rows_limit \(3\)"):
+        _rows_with_quarantine(path, Quarantine(tmp_path / "bad.jsonl", 3, [str(path)]))
+
+
+def test_blank_lines_before_the_header(tmp_path: Path) -> None:
+    assert flat(open_path(_write(tmp_path, '\ufeff\r\n\n"id"\n7\n'), CSV_WITH_HEADER), "id") == [7]
+
+
+def test_a_delimiter_must_be_ascii(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data_config.delimiter: is '·'; use an ASCII character"):
+        open_path(_write(tmp_path, "a·b\n"), ReadingSection(with_header=True, delimiter="·"))

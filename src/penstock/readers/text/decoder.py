@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.config.errors import BudgetExceeded
+from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
 from penstock.readers.files import DataFile
 from penstock.readers.leasing import RollingLease
@@ -103,11 +103,18 @@ class TextDecoder:
         needed_bytes = self._parser.cost.of(num_bytes, num_records)
         if needed_bytes <= self._most_needed_bytes:
             content = text.read(offset, num_bytes)
+            self._check_unchanged(file_index, len(content) == num_bytes)
             yield TextPiece(offset, memoryview(content), num_records)
             return
         piece_bytes = max(1, num_bytes * self._most_needed_bytes // (_MARGIN * needed_bytes))
         for piece in cut_records(text, self._framing, offset, offset + num_bytes, (piece_bytes, num_bytes)):
+            num_records -= piece.num_records
             yield from self._fitting(piece, file_index)
+        self._check_unchanged(file_index, num_records == 0)
+
+    def _check_unchanged(self, file_index: int, is_as_indexed: bool) -> None:
+        if not is_as_indexed:
+            raise DataError(f"{self._files[file_index].path}: has changed while it was being read")
 
     def _fitting(self, piece: TextPiece, file_index: int) -> Iterator[TextPiece]:
         """A piece, in parts where its records are so short, or so long, that it would take too much."""

@@ -1,8 +1,6 @@
 """The text of a file from any offset, whether it is compressed or not."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -29,37 +27,52 @@ class TextFile:
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
-        self._source = open_input(file.path)
         codec = _codec(file)
-        self._stream = None if codec is None else _Decompressed(self._source, codec)
+        self._source: _Plain | _Decompressed = _Plain(file) if codec is None else _Decompressed(file, codec)
 
     def read(self, offset: int, num_bytes: int) -> bytes:
         """The text from an offset on; shorter than asked for only at its end."""
-        with damage_explained(self.file):
-            if self._stream is not None:
-                return self._stream.read(offset, num_bytes)
-            return self._source.read_at(num_bytes, offset)  # type: ignore[call-arg]
+        try:
+            return self._source.read(offset, num_bytes)
+        except OSError as error:
+            raise DataError(f"{self.file.path}: cannot be read to its end, it is damaged: {error}") from error
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
         self._source.close()
 
 
+class _Plain:
+    """A file as it is."""
+
+    def __init__(self, file: DataFile) -> None:
+        self._opened = open_input(file.path)
+
+    def read(self, offset: int, num_bytes: int) -> bytes:
+        return self._opened.read_at(num_bytes, offset)  # type: ignore[call-arg]
+
+    def close(self) -> None:
+        self._opened.close()
+
+
 class _Decompressed:
     """A decompressing stream that remembers the text it gave last."""
 
-    def __init__(self, source: pa.NativeFile, codec: str) -> None:
-        self._source = source
+    def __init__(self, file: DataFile, codec: str) -> None:
+        self._path = file.path
         self._codec = codec
         self._start_over()
 
     def _start_over(self) -> None:
-        self._source.seek(0)
-        self._stream = pa.CompressedInputStream(self._source, self._codec)  # type: ignore[arg-type]
+        self._stream = pa.CompressedInputStream(open_input(self._path), self._codec)  # type: ignore[arg-type]
         self._last_offset, self._last = 0, b""
+
+    def close(self) -> None:
+        self._stream.close()
 
     def read(self, offset: int, num_bytes: int) -> bytes:
         if offset < self._last_offset:
+            self.close()
             self._start_over()
         known = self._last[offset - self._last_offset :]
         if len(known) >= num_bytes:
@@ -79,15 +92,6 @@ class _Decompressed:
         while len(text) < num_bytes and (more := self._stream.read(num_bytes - len(text))):
             text += more
         return text
-
-
-@contextmanager
-def damage_explained(file: DataFile) -> Iterator[None]:
-    """Name the file when it cannot be read to its end."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{file.path}: cannot be read to its end, it is damaged: {error}") from error
 
 
 def _codec(file: DataFile) -> str | None:

@@ -1,0 +1,261 @@
+"""The index of records: counts that equal what is read, entering anywhere, and being kept beside the run."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.files import DataFile, list_files
+from penstock.readers.reading import read_blocks
+from penstock.readers.survey import Survey, Wanted, survey
+from penstock.readers.text import record_index
+from penstock.readers.text.csv_decode import CsvForm
+from penstock.readers.text.csv_parser import CsvParser
+from penstock.readers.text.framing import CsvRecords, Framing, Lines
+from penstock.readers.text.record_index import index_records, scan_records
+from penstock.readers.text.survey import TextSurvey
+from penstock.runtime.budget import Share
+from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
+
+COMMAS = CsvRecords(",")
+
+quiet = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+CELLS = st.sampled_from(["", "a", "bc", '"q"', '"x\ny"', '"x\r\ny"', '"d""d"', '5" disk', '"a"b', '""', "é"])
+LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n", "\r\n\r\n"])
+
+
+@st.composite
+def csv_texts(draw: st.DrawFn) -> str:
+    """Records of two cells with any line ends, the last one with or without."""
+    rows = draw(st.lists(st.tuples(CELLS, CELLS, LINE_ENDS), max_size=40))
+    text = draw(st.sampled_from(["", "\n", "\r\n"])) + "".join(f"{a},{b}{end}" for a, b, end in rows)
+    return text.rstrip("\r\n") if draw(st.booleans()) else text
+
+
+def _file(path: Path, text: bytes) -> DataFile:
+    path.write_bytes(text)
+    return DataFile(str(path), len(text))
+
+
+def _counting(make: Callable[..., object], calls: list[object]) -> Callable[..., object]:
+    def counted(*arguments: object) -> object:
+        calls.append(arguments)
+        return make(*arguments)
+
+    return counted
+
+
+def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
+    """Two columns of text, with chunks much smaller than usual."""
+    framing = CsvRecords(",")
+    index = scan_records(file, 0, framing, 0, chunk_bytes)
+    columns = pa.schema([("a", pa.string()), ("b", pa.string())])
+    parser = CsvParser((CsvForm(file.path, ("a", "b"), 0, ","),), columns)
+    return TextSurvey((file,), (index,), framing, parser, 1, 1)
+
+
+@quiet
+@given(text=csv_texts(), chunk_bytes=st.integers(1, 60))
+def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: int) -> None:
+    file = _file(tmp_path / "a.csv", text.encode())
+    found = _survey_of_chunks(file, chunk_bytes)
+    expected = []
+    if text.strip("\r\n"):
+        whole = pa.csv.read_csv(
+            pa.BufferReader(text.encode()),
+            read_options=pa.csv.ReadOptions(column_names=["a", "b"], block_size=1 << 20),
+            convert_options=pa.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()}),
+        )
+        expected = whole.to_pylist()
+    reader = read_blocks(found, Share("reading", MIB))
+    read = pa.Table.from_batches(reader, reader.schema)
+
+    assert found.num_rows == len(expected)
+    assert read.drop_columns("__row__").to_pylist() == expected
+    assert read.column("__row__").to_pylist() == list(range(len(expected)))
+
+
+@quiet
+@given(text=csv_texts(), chunk_bytes=st.integers(1, 200), share_bytes=st.sampled_from([1000, 3000, MIB]))
+def test_any_rows_of_any_block_equal_a_slice_of_all(
+    tmp_path: Path, text: str, chunk_bytes: int, share_bytes: int
+) -> None:
+    found = _survey_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
+    decoder = found.decoder(Share("reading", share_bytes))
+    for block, num_rows in enumerate(found.blocks.num_rows.tolist()):
+        whole = pa.Table.from_batches(decoder.batches(block, 0, num_rows))
+        for first, end in [(0, 1), (num_rows - 1, num_rows), (num_rows // 3, num_rows - num_rows // 4)]:
+            if first < end:
+                part = pa.Table.from_batches(decoder.batches(block, first, end))
+                assert part.to_pylist() == whole.slice(first, end - first).to_pylist()
+    decoder.close()
+
+
+@given(lines=st.lists(st.sampled_from(['{"x": 1}', "", "  ", "\t", " {}", "{}\r", "\r"]), max_size=30))
+def test_lines_are_counted_unless_they_are_blank(lines: list[str]) -> None:
+    text = "\n".join(lines).encode()
+    framing = Lines()
+
+    assert framing.count(text, len(text)) == sum(bool(line.strip()) for line in lines)
+    assert [text[start:].split(b"\n")[0] for start in framing.starts(text)] == [
+        line.encode() for line in lines if line.strip()
+    ]
+
+
+@pytest.mark.parametrize("framing", [CsvRecords(","), Lines()], ids=["csv", "json"])
+def test_windows_and_returns_do_not_matter_to_the_count(framing: Framing) -> None:
+    text = b"{1}\r\n\r\n" * 30_000 + b"{2}"
+
+    assert framing.count(text, len(text)) == 30_001
+    assert framing.count(text, 4) == 1
+
+
+def test_a_quote_that_is_never_closed_names_its_record(tmp_path: Path) -> None:
+    for text, byte in ((b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)):
+        file = _file(tmp_path / "a.csv", text)
+
+        with pytest.raises(
+            DataError, match=f"a.csv: the record at byte {byte} ends inside quotes; close them"
+        ):
+            scan_records(file, 0, CsvRecords(","), 0)
+
+
+def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a.csv", b"1\n" + b"x" * 50 + b"\n2\n3\n")
+    index = scan_records(file, 0, CsvRecords(","), 0, chunk_bytes=8)
+
+    assert index.offsets.tolist() == [0, 2]
+    assert index.num_bytes.tolist() == [2, 55]
+    assert index.num_records.tolist() == [1, 3]
+
+
+def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a.csv", b"1,2\n" + b"x" * 5000 + b",y\n")
+    reader = read_blocks(_survey_of_chunks(file, MIB), Share("reading", 20 * KIB))
+
+    with pytest.raises(BudgetExceeded) as caught:
+        list(reader)
+    assert str(caught.value) == (
+        f"{file.path}: the record at byte 4 takes 39.2KiB while it is read and handed on, but reading may hold "
+        "20KiB; raise memory.limit, or shorten the record"
+    )
+
+
+def test_rows_of_a_compressed_file_are_read_without_starting_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n" + b"".join(b"%d\n" % n for n in range(400_000))))
+    found = survey(CSV_WITH_HEADER, list_files(str(tmp_path)), Wanted())
+    opened = []
+    monkeypatch.setattr(pa, "CompressedInputStream", _counting(pa.CompressedInputStream, opened))
+    decoder = found.decoder(Share("reading", MIB))
+    rows = [(0, 10), (10, 200_000), (350_000, 400_000)]
+    read = [flat(decoder.batches(0, first, end), "x") for first, end in rows]
+
+    assert read == [list(range(first, end)) for first, end in rows]
+    assert len(opened) == 1
+    assert flat(decoder.batches(0, 5, 7), "x") == [5, 6]
+    assert len(opened) == 2
+
+
+def _index(file: DataFile, folder: Path, framing: Framing = COMMAS) -> list[int]:
+    return index_records(file, 0, framing, folder).num_records.tolist()
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The files that were gone through."""
+    calls: list[object] = []
+    monkeypatch.setattr(record_index, "scan_records", _counting(scan_records, calls))
+    return calls
+
+
+def test_an_index_is_made_once_and_kept(tmp_path: Path, scans: list[object]) -> None:
+    file = _file(tmp_path / "a.csv", b"1\n2\n")
+
+    assert [_index(file, tmp_path / "run" / "index") for _ in range(3)] == [[2]] * 3
+    assert len(scans) == 1
+    (kept,) = (tmp_path / "run" / "index").iterdir()
+    assert kept.match("a.csv.*.npz")
+
+
+def test_an_index_that_is_not_kept(tmp_path: Path, scans: list[object]) -> None:
+    file = _file(tmp_path / "a.csv", b"1\n2\n")
+    for _ in range(2):
+        index_records(file, 0, CsvRecords(","), None)
+
+    assert len(scans) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("damage", ["cut short", "other bytes", "emptied", "another index"])
+def test_a_damaged_index_is_made_anew(tmp_path: Path, scans: list[object], damage: str) -> None:
+    file = _file(tmp_path / "a.csv", b"1\n2\n")
+    _index(file, tmp_path / "index")
+    (kept,) = (tmp_path / "index").iterdir()
+    whole = kept.read_bytes()
+    if damage == "another index":
+        np.savez(kept.open("wb"), key=np.array("of another version"))
+    else:
+        kept.write_bytes({"cut short": whole[:-30], "other bytes": b"x" * len(whole), "emptied": b""}[damage])
+
+    assert _index(file, tmp_path / "index") == [2]
+    assert kept.read_bytes() == whole
+    assert len(scans) == 2
+
+
+def test_a_file_that_changed_is_gone_through_again(tmp_path: Path, scans: list[object]) -> None:
+    middle = b"1\n" * 100_000
+    _index(_file(tmp_path / "a.csv", middle), tmp_path / "index")
+    other = middle[:100_000] + b"123\n" + middle[100_004:]
+    file = _file(tmp_path / "a.csv", other)
+    os.utime(file.path, ns=(0, 0))
+
+    assert _index(file, tmp_path / "index") == [99_999]
+    assert len(scans) == 2
+
+
+def test_another_delimiter_is_another_index(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a.csv", b'1,"a\n2,b"\n3\n')
+
+    assert _index(file, tmp_path / "index") == [2]
+    assert _index(file, tmp_path / "index", CsvRecords("|")) == [3]
+
+
+def test_an_index_that_cannot_be_written(tmp_path: Path) -> None:
+    file = _file(tmp_path / "a.csv", b"1\n")
+    (tmp_path / "index").write_text("a file where the directory should be")
+
+    with pytest.raises(DataError, match=r"npz: the index of records cannot be written: "):
+        _index(file, tmp_path / "index")
+
+
+def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[object]) -> None:
+    files = list_files(str(write_csv(tmp_path, [5, 3])))
+    wanted = Wanted(index_dir=tmp_path / "index")
+    for _ in range(2):
+        assert survey(CSV_WITH_HEADER, files, wanted).blocks.num_rows.tolist() == [5, 3]
+
+    assert len(scans) == 2
+
+
+@pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) -> None:
+    path = write_csv(tmp_path, [500]) / "part-000.csv"
+    reader = read_blocks(
+        survey(CSV_WITH_HEADER, list_files(str(path)), Wanted()), Share("reading", share_bytes)
+    )
+    path.write_text("number,text\n1,a\n")
+
+    with pytest.raises(DataError, match=r"part-000.csv: has changed while it was being read"):
+        list(reader)
