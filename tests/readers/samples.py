@@ -8,6 +8,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
+from penstock.prep.tfrecord.write import write_tfrecord
 from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
@@ -53,6 +54,15 @@ def write_csv(folder: Path, rows_per_file: Sequence[int]) -> Path:
     for index, num_rows in enumerate(rows_per_file):
         table = table_of(start, start + num_rows).drop_columns("list")
         pyarrow.csv.write_csv(table, folder / f"part-{index:03}.csv")
+        start += num_rows
+    return folder
+
+
+def write_tfrecords(folder: Path, rows_per_file: Sequence[int], suffix: str = ".tfrecord") -> Path:
+    """Consecutive numbers over several files; one without rows has no bytes."""
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        write_tfrecord(folder / f"part-{index:03}{suffix}", table_of(start, start + num_rows))
         start += num_rows
     return folder
 

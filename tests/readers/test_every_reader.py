@@ -25,6 +25,7 @@ from tests.readers.samples import (
     take,
     write_csv,
     write_parquet,
+    write_tfrecords,
 )
 
 # Small enough that a chunk of text is read in several pieces.
@@ -70,6 +71,16 @@ def _json(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStre
     return open_path(folder, share_bytes=3 * SMALL_SHARE_BYTES, seed=seed)
 
 
+def _tfrecord(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    write_tfrecords(folder, rows_per_file)
+    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
+
+
+def _tfrecord_gz(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    write_tfrecords(folder, rows_per_file, suffix=".tfrecord.gz")
+    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
+
+
 EVERY_READER: dict[str, Make] = {
     "parquet": _parquet,
     "parquet, page by page": _paged_parquet,
@@ -77,6 +88,8 @@ EVERY_READER: dict[str, Make] = {
     "csv": _csv,
     "csv, compressed": _csv_gz,
     "json": _json,
+    "tfrecord": _tfrecord,
+    "tfrecord, compressed": _tfrecord_gz,
 }
 ROWS = [5, 0, 700, 1]
 

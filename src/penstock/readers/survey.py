@@ -17,6 +17,9 @@ from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 
+_MAY_BE_EMPTY = ("TFRecordDataset",)
+"""Formats of which a file without records has no bytes at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -112,7 +115,7 @@ def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -
     if wanted.columns is not None and not wanted.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:
-        if file.size_bytes == 0:
+        if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
     return READERS.get(dataset_type)(reading, files, wanted)
 

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,12 +11,10 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.prep.tfrecord.columns import check_types, column_table, encodable
+from penstock.prep.tfrecord.columns import column_table, encodable
 from penstock.prep.tfrecord.encode import encode, measure
+from penstock.prep.tfrecord.rows import Rows, tables_of
 from penstock.readers.blocks import Shard
-from penstock.readers.origin import ROW_COLUMN
-
-Rows = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | Mapping[str, Any]
 
 _CHUNK_BYTES = 4 * MIB
 _MOST_CHUNK_ROWS = 8192
@@ -74,11 +72,11 @@ def _write(paths: list[str], rows: Rows, is_compressed: bool) -> None:
     num_rows = 0
     with ExitStack() as stack:
         targets = [stack.enter_context(_open(path, is_compressed)) for path in paths]
-        for batch in _batches(rows):
+        for table in tables_of(rows):
             for index, target in enumerate(targets):
-                for chunk in _chunks(_part(batch, num_rows, Shard(index, len(targets)))):
+                for chunk in _chunks(_part(table, num_rows, Shard(index, len(targets)))):
                     target.write(encoded(chunk))
-            num_rows += batch.num_rows
+            num_rows += table.num_rows
 
 
 def _open(path: str, is_compressed: bool) -> Any:
@@ -86,62 +84,11 @@ def _open(path: str, is_compressed: bool) -> Any:
     return pa.CompressedOutputStream(target, "gzip") if is_compressed else target
 
 
-def _batches(rows: Rows) -> Iterator[pa.Table]:
-    """The rows as tables that all have the columns of the first."""
-    if isinstance(rows, Mapping):
-        rows = _table_of(rows)
-    tables = [rows] if isinstance(rows, pa.Table | pa.RecordBatch) else rows
-    first_schema: pa.Schema | None = None
-    for table in tables:
-        if isinstance(table, pa.RecordBatch):
-            table = pa.Table.from_batches([table])
-        if ROW_COLUMN in table.schema.names:
-            table = table.drop_columns(ROW_COLUMN)
-        if first_schema is None:
-            first_schema = table.schema
-            check_types(first_schema)
-        elif not table.schema.equals(first_schema):
-            raise DataError(
-                f"the columns change from one batch to the next: {first_schema.names}, then {table.schema.names}"
-            )
-        yield table
-
-
-def _table_of(arrays: Mapping[str, Any]) -> pa.Table:
-    columns = {name: _arrow_array(name, np.asarray(values)) for name, values in arrays.items()}
-    names = list(columns)
-    for name in names[1:]:
-        if len(columns[name]) != len(columns[names[0]]):
-            raise DataError(
-                f"'{names[0]}' has {len(columns[names[0]])} rows but '{name}' has {len(columns[name])}; give the same"
-            )
-    return pa.table(columns)
-
-
-def _arrow_array(name: str, values: np.ndarray[Any, Any]) -> Any:
-    if values.ndim not in (1, 2):
-        raise DataError.at(f"has {values.ndim} dimensions; reshape it to rows and values", column=name)
-    try:
-        flat = pa.array(values.reshape(-1))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError.at(
-            f"has type {values.dtype}, which cannot be written: {error}", column=name
-        ) from error
-    return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-
-
 def _part(table: pa.Table, num_before: int, shard: Shard) -> pa.Table:
     """The rows of a table that go to one of several files, so that all files stay equally long."""
-    sizes = [
-        _size(num_before + table.num_rows, index, shard.count) - _size(num_before, index, shard.count)
-        for index in range(shard.index + 1)
-    ]
-    return table.slice(sum(sizes[:-1]), sizes[-1])
-
-
-def _size(num_rows: int, index: int, count: int) -> int:
-    first, end = Shard(index, count).bounds(num_rows)
-    return end - first
+    first_before, end_before = shard.bounds(num_before)
+    first, end = shard.bounds(num_before + table.num_rows)
+    return table.slice(first - first_before, (end - end_before) - (first - first_before))
 
 
 def _chunks(table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.readers.tfrecord.features import ANY_LENGTH, Feature
-from penstock.readers.tfrecord.problems import DECLARE, BadRecord, of_failure
+from penstock.readers.tfrecord.problems import DECLARE, UnusableRecord, of_failure
 from penstock.readers.tfrecord.take import (
     count,
     take_bytes,
@@ -37,7 +37,7 @@ class Located(NamedTuple):
 
 
 def take_columns(located: Located, features: Sequence[Feature]) -> list[Any]:
-    """The columns, in the order of the features; raises BadRecord for the first value that does not fit."""
+    """The columns, in the order of the features; raises UnusableRecord for the first value that does not fit."""
     columns: dict[int, Any] = {}
     for kind in _TAKE_SCALARS:
         group = [i for i, feature in enumerate(features) if feature.kind == kind and feature.length is None]
@@ -110,7 +110,7 @@ def _check_lengths(lengths: NDArray[np.int32], present: BoolArray, column: int, 
         row = int(wrong[0])
         expected = "one" if feature.length is None else length
         problem = f"holds {lengths[row]} values, not {expected} as declared or as in other records; {DECLARE}"
-        raise BadRecord(row, problem, column)
+        raise UnusableRecord(row, problem, column)
 
 
 def _numbers(located: Located, column: int, kind: int, num_values: int) -> Any:
@@ -148,7 +148,7 @@ def _finished(native: Any, column: int, feature: Feature) -> Any:
         values = native.cast(feature.arrow_type)
     except pa.ArrowInvalid as error:
         row = _first_row_that_fails(native, feature.arrow_type)
-        raise BadRecord(row, _misfit(native[row], feature), column) from error
+        raise UnusableRecord(row, _misfit(native[row], feature), column) from error
     if feature.default is not None and values.null_count:
         return pc.fill_null(values, pa.scalar(feature.default_value, feature.arrow_type))
     return values

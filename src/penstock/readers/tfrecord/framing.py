@@ -14,7 +14,7 @@ from penstock.readers.files import DataFile
 from penstock.readers.text.record_index import CHUNK_BYTES, RecordIndex, kept_index
 from penstock.readers.text.source import TextFile
 from penstock.readers.tfrecord.locate import TORN, scan
-from penstock.readers.tfrecord.problems import BadRecord, of_failure
+from penstock.readers.tfrecord.problems import UnusableRecord, of_failure
 from penstock.readers.tfrecord.wire import FOOTER_BYTES, HEADER_BYTES
 
 _LEAST_RECORD_BYTES = HEADER_BYTES + FOOTER_BYTES
@@ -64,7 +64,7 @@ class Records:
 def _known_ends(text: bytes | memoryview) -> Int64Array:
     try:
         return record_ends(text)
-    except BadRecord as bad:
+    except UnusableRecord as bad:
         raise DataError(
             f"a file has changed while it was being read: a record has become bad: {bad.problem}"
         ) from bad
@@ -87,7 +87,7 @@ def scan_file(file: DataFile, checksum: int) -> RecordIndex:
             try:
                 ends = record_ends(content)
                 num_records, num_bytes = _whole_records(source, offset, content, ends)
-            except BadRecord as bad:
+            except UnusableRecord as bad:
                 raise _explain(bad, file, source, offset, row) from bad
             chunks.append((offset, num_bytes, num_records))
             offset, row = offset + num_bytes, row + num_records
@@ -104,11 +104,11 @@ def _whole_records(source: TextFile, offset: int, content: bytes, ends: Int64Arr
     if is_end_of_file or not source.read(offset + int(ends[0]) - 1, 1):
         raise of_failure([TORN, num_whole, -1, 0], [])
     if ends[0] > _MOST_RECORD_BYTES:
-        raise BadRecord(0, f"has {int(ends[0]):,} bytes; protobuf allows 2 GiB", is_frame=True)
+        raise UnusableRecord(0, f"has {int(ends[0]):,} bytes; protobuf allows 2 GiB", is_frame=True)
     return 1, int(ends[0])
 
 
-def _explain(bad: BadRecord, file: DataFile, source: TextFile, offset: int, row: int) -> DataError:
+def _explain(bad: UnusableRecord, file: DataFile, source: TextFile, offset: int, row: int) -> DataError:
     """The problem with file, record and byte."""
     if row + bad.row == 0 and source.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
         return DataError(f"{file.path}: is compressed with gzip; give it a name that ends with .gz")

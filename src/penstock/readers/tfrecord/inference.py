@@ -23,7 +23,7 @@ from penstock.readers.tfrecord.catalogue import (
 from penstock.readers.tfrecord.features import ANY_LENGTH, Feature
 from penstock.readers.tfrecord.framing import record_ends
 from penstock.readers.tfrecord.parser import ExampleParser
-from penstock.readers.tfrecord.problems import KIND_NAMES, BadRecord, of_failure
+from penstock.readers.tfrecord.problems import KIND_NAMES, UnusableRecord, of_failure
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _MOST_FEATURES = 1 << 16
@@ -95,7 +95,7 @@ def look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> Sa
     for file_index, text in texts:
         try:
             _add(sample, files[file_index].path, text)
-        except BadRecord as bad:
+        except UnusableRecord as bad:
             problem = f"{files[file_index].path}: no record that was looked at can be used: {bad.problem}"
     if problem is not None and not sample.num_rows:
         raise DataError(problem)

@@ -18,7 +18,7 @@ from penstock.readers.tfrecord.columns import Located, take_columns
 from penstock.readers.tfrecord.features import ANY_LENGTH, Feature
 from penstock.readers.tfrecord.framing import offset_of, record_ends
 from penstock.readers.tfrecord.locate import MISSING, fill_slots, locate
-from penstock.readers.tfrecord.problems import BadRecord, of_failure
+from penstock.readers.tfrecord.problems import UnusableRecord, of_failure
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _LIST_BYTES_PER_TEXT_BYTE = {BYTES_KIND: 6, FLOAT_KIND: 3, INT64_KIND: 16}
@@ -58,7 +58,7 @@ class ExampleParser:
             try:
                 columns = take_columns(located, list(self.features.values()))
                 return pa.RecordBatch.from_arrays(columns, schema=self.columns)
-            except BadRecord as bad:
+            except UnusableRecord as bad:
                 self._refuse(bad, file_index, first_row + bad.row)
                 located.cells[bad.row, bad.column, 0] = MISSING
 
@@ -76,7 +76,7 @@ class ExampleParser:
             row, start = bad.row + 1, int(record_ends(text)[bad.row])
         return Located(data, cells)
 
-    def _refuse(self, bad: BadRecord, file_index: int, row: int) -> None:
+    def _refuse(self, bad: UnusableRecord, file_index: int, row: int) -> None:
         """Put a record into quarantine, or else tell what is wrong with it."""
         name = None if bad.column < 0 else list(self.features)[bad.column]
         if self.quarantine is not None and not bad.is_frame:

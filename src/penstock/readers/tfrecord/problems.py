@@ -19,7 +19,7 @@ _AGAIN = "copy or write the file again"
 
 
 @dataclass(frozen=True, slots=True)
-class BadRecord(Exception):
+class UnusableRecord(Exception):
     """A record, or one feature of it, that cannot be used; rows are counted from the start of some bytes."""
 
     row: int
@@ -30,27 +30,29 @@ class BadRecord(Exception):
     """Whether it cannot even be told where the next record begins."""
 
 
-def of_failure(failure: list[int], kinds: list[int]) -> BadRecord:
+def of_failure(failure: list[int], kinds: list[int]) -> UnusableRecord:
     """What a kernel described; `kinds` are those that the columns must have."""
     reason, row, column, number = failure
     if reason == LENGTH_CHECK:
-        return BadRecord(row, f"its length fails its checksum, the file is damaged; {_AGAIN}", is_frame=True)
+        return UnusableRecord(
+            row, f"its length fails its checksum, the file is damaged; {_AGAIN}", is_frame=True
+        )
     if reason == TORN:
-        return BadRecord(row, f"the file ends inside it, it was cut short; {_AGAIN}", is_frame=True)
+        return UnusableRecord(row, f"the file ends inside it, it was cut short; {_AGAIN}", is_frame=True)
     if reason == DATA_CHECK:
-        return BadRecord(row, f"its data fails its checksum, the file is damaged; {_AGAIN}")
+        return UnusableRecord(row, f"its data fails its checksum, the file is damaged; {_AGAIN}")
     if reason == OTHER_KIND:
         found, expected = KIND_NAMES[number], KIND_NAMES[kinds[column]]
-        return BadRecord(
+        return UnusableRecord(
             row, f"holds {found}, not {expected} as declared or as in other records; {DECLARE}", column
         )
     if reason == NOT_ONE_VALUE:
-        return BadRecord(
+        return UnusableRecord(
             row, f"holds {number} values, not one as declared or as in other records; {DECLARE}", column
         )
     if reason == IN_PARTS:
-        return BadRecord(
+        return UnusableRecord(
             row, f"a feature stands in parts, as no protobuf library writes it; {_AGAIN}", column
         )
     assert reason == NOT_AN_EXAMPLE, reason
-    return BadRecord(row, "is not a tf.train.Example; no other message can be read", column)
+    return UnusableRecord(row, "is not a tf.train.Example; no other message can be read", column)
