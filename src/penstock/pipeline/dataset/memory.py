@@ -14,8 +14,6 @@ from penstock.runtime.limits import default_limit
 READER_CAP_BYTES = 512 * MIB
 _WINDOWS = 2
 """A column that is brought into its order exists twice: where there is but one, so does the window."""
-_ORIGIN_BYTES = 8
-"""Of the origin of a row, which travels with it."""
 _SLACK_BYTES = MIB
 """The bytes of a row are estimated, and the rows of a small window may be larger than the mean."""
 
@@ -25,7 +23,7 @@ def share_memory(chain: Chain, survey: Survey, num_shuffle_rows: int) -> MemoryB
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
     shuffle_bytes = 0
     if num_shuffle_rows:
-        shuffle_bytes = _WINDOWS * num_shuffle_rows * (survey.row_bytes + _ORIGIN_BYTES) + _SLACK_BYTES
+        shuffle_bytes = _WINDOWS * num_shuffle_rows * survey.row_bytes + _SLACK_BYTES
     prefetch_bytes = chain.prefetch_bytes or 0
     rest = budget.limit_bytes - shuffle_bytes - prefetch_bytes
     if rest < survey.least_bytes:

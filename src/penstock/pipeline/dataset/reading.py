@@ -86,6 +86,8 @@ def read_tfrecord(
     `schema` says what the features are: `{"features": ("float32", 10), "label": "int64"}`; without one, a look at the
     records tells.
     """
+    if schema is None:
+        return _files(DatasetType.TFRecordDataset, paths, columns)
     files = _list(paths)
     return _dataset(TFRecords(_name(files), files, schema), columns)
 

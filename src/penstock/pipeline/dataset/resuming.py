@@ -14,6 +14,8 @@ from penstock.runtime.state import State
 def place_in(chain: Chain, state: State | Sequence[State]) -> State:
     """The place at which this chain goes on, checked against what the chain says."""
     states = [state] if isinstance(state, dict) else list(state)
+    if not states:
+        raise CheckpointError("there are no places in this list; load those of all shards")
     for each in states:
         _check_whole(each)
         _check_same_rows(each, chain)
@@ -28,7 +30,7 @@ def _check_whole(state: Any) -> None:
 def _check_same_rows(state: State, chain: Chain) -> None:
     was, present = state["first_rows"], chain.first_rows
     if was != present:
-        raise CheckpointError(f"the place was saved with {_taking(was)} but there is {_taking(present)} now")
+        raise CheckpointError(f"the place was saved with {_taking(was)}, and this Dataset is with {_taking(present)}")
     shuffle, own_shuffle = state["rows"]["order"].get("shuffle"), _shuffle_of(chain)
     if shuffle != own_shuffle:
         raise CheckpointError(

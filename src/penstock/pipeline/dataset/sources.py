@@ -69,13 +69,14 @@ class NumpyFiles(Files):
 
 @dataclass(eq=False)
 class TFRecords(Source):
-    """TFRecord files, with the features that they are said to have."""
+    """TFRecord files with the features that they are said to have."""
 
     files: Sequence[DataFile]
-    schema: Mapping[str, Any] | None
+    schema: Mapping[str, Any]
 
     def _look(self, columns: Sequence[str] | None) -> Survey:
-        from penstock.readers.tfrecord import survey_tfrecord_with
+        # Imported where it is needed: its kernels take a while to load.
+        from penstock.readers.tfrecord.survey import survey_tfrecord_with
 
         return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
 
