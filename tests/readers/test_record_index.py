@@ -28,6 +28,12 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
 COMMAS = CsvRecords(",")
 
+
+@pytest.fixture(autouse=True)
+def keep_small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 0)
+
+
 quiet = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 CELLS = st.sampled_from(["", "a", "bc", '"q"', '"x\ny"', '"x\r\ny"', '"d""d"', '5" disk', '"a"b', '""', "é"])
@@ -259,3 +265,12 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) 
 
     with pytest.raises(DataError, match=r"part-000.csv: has changed while it was being read"):
         list(reader)
+
+
+def test_the_index_of_a_small_file_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 3)
+
+    assert _index(_file(tmp_path / "small.csv", b"1\n"), tmp_path / "index") == [1]
+    assert not (tmp_path / "index").exists()
+    assert _index(_file(tmp_path / "large.csv", b"1\n2\n"), tmp_path / "index") == [2]
+    assert (tmp_path / "index").exists()

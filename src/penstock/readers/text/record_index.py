@@ -27,6 +27,8 @@ from penstock.readers.text.source import TextFile
 
 CHUNK_BYTES = MIB
 MOST_RECORD_BYTES = 16 * MIB
+LEAST_KEPT_BYTES = 16 * MIB
+"""Of a smaller file the index is not kept: it is made again in no time."""
 _VERSION = 1
 
 
@@ -59,10 +61,11 @@ def kept_index(
 ) -> RecordIndex:
     """The index that `scan` makes of a file, given its checksum, kept in `index_dir`; None keeps nothing.
 
+    Only where going through the file takes a while is it worth a file of its own.
     `form` tells apart how the same file may be framed.
     """
     checksum = ends_checksum(file)
-    if index_dir is None:
+    if index_dir is None or file.size_bytes < LEAST_KEPT_BYTES:
         return scan(checksum)
     key = _key(file, form, checksum)
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
