@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.run_config import RunConfig
     from penstock.pipeline.run_files import load_run
     from penstock.pipeline.training import TrainResult, train
+    from penstock.prep.tfrecord.write import write_tfrecord
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.world import World
     from penstock.tensors.batch import Batch
@@ -59,6 +60,7 @@ _PLACES = {
     "load_run": "penstock.pipeline.run_files",
     "TrainResult": "penstock.pipeline.training",
     "train": "penstock.pipeline.training",
+    "write_tfrecord": "penstock.prep.tfrecord.write",
     "MemoryBudget": "penstock.runtime.budget",
     "World": "penstock.runtime.world",
     "Batch": "penstock.tensors.batch",
@@ -95,6 +97,7 @@ __all__ = [
     "read_store",
     "read_tfrecord",
     "train",
+    "write_tfrecord",
 ]
 
 

@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,8 +20,10 @@ NAMES = [
     "CheckpointError",
     "ConfigError",
     "DataError",
+    "Dataset",
     "MemoryBudget",
     "PenstockError",
+    "Ragged",
     "RecordBatchTensor",
     "RunConfig",
     "TrainResult",
@@ -29,9 +32,19 @@ NAMES = [
     "build_model",
     "create_dataloader",
     "evaluate",
+    "from_arrays",
     "load_run",
     "predict",
+    "preview_schedule",
+    "read_arrow",
+    "read_csv",
+    "read_json",
+    "read_numpy",
+    "read_parquet",
+    "read_store",
+    "read_tfrecord",
     "train",
+    "write_tfrecord",
 ]
 
 IMPORT_SECONDS = """
@@ -147,11 +160,15 @@ def test_create_dataloader(desk: Desk, mode: str):
     assert (first.labels == {}) is (mode == "predict")
 
 
-def test_more_ranks_come_later(desk: Desk):
+def test_two_ranks_read_every_row_once(desk: Desk):
     run = penstock.load_run("run.yaml")
 
-    with pytest.raises(penstock.ConfigError, match=r"^reading on more than one rank is not available yet$"):
-        penstock.create_dataloader(run, world=penstock.World(rank=0, num_ranks=2))
+    num_rows = []
+    for rank in range(2):
+        with penstock.create_dataloader(run, world=penstock.World(rank, num_ranks=2)) as batches:
+            num_rows.append(sum(batch.num_rows for batch in batches))
+
+    assert num_rows == [3, 3]
 
 
 def test_a_budget_is_shared_and_leased():
@@ -171,3 +188,27 @@ def test_columns_are_carried_along():
 
 def test_a_run_config_needs_no_file():
     assert penstock.RunConfig(model_dir="run").data_config.batch_size == 1024
+
+
+def test_arrays_in_three_lines():
+    for batch in (
+        penstock.from_arrays({"x": np.zeros((5, 2)), "y": np.arange(5)}).shuffle("64MiB", seed=7).batch(5)
+    ):
+        assert batch["x"].shape == (5, 2)
+        assert sorted(batch["y"]) == [0, 1, 2, 3, 4]
+
+
+def test_a_loop_over_arrays_imports_no_torch():
+    code = (
+        "import sys, penstock, numpy; list(penstock.from_arrays({'x': numpy.zeros(3)}).batch(2));"
+        "print(*(name for name in ('torch', 'tensorflow', 'numba') if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == []
+
+
+def test_a_schedule_can_be_looked_at():
+    decay = {"exponential_decay_learning_rate": {"decay_size": 2, "decay_factor": 0.5}}
+
+    assert penstock.preview_schedule(decay, 0.01, 4) == [0.01, 0.01, 0.005, 0.005, 0.0025]

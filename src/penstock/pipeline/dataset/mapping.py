@@ -38,26 +38,26 @@ class MapStep:
             ]
             lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
             return _stacked(rows, lists, origin)
-        made = self._call(columns, origin, 0, "a batch")
+        made = self._call(columns, origin, 0, "a batch that begins with ")
         num_rows = len(origin.row_ids)
         return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
 
     def on_row(self, row: Row, origin: Origin, index: int) -> Row:
         """The row that the function makes of one."""
-        return dict(self._call(row, origin, index, "a row"))
+        return dict(self._call(row, origin, index))
 
-    def _call(self, element: Row | Columns, origin: Origin, row: int, kind: str) -> Mapping[str, Any]:
+    def _call(self, element: Row | Columns, origin: Origin, row: int, what: str = "") -> Mapping[str, Any]:
         try:
             made = self.fn(element) if self.seed is None else self.fn(element, self._generator(origin, row))
         except Exception as error:
-            error.add_note(f"in .map, on {kind} that begins with {origin.describe(row)}")
+            error.add_note(f"in .map, on {what}{origin.describe(row)}")
             raise
         if not isinstance(made, Mapping):
             name = getattr(self.fn, "__name__", type(self.fn).__name__)
-            every = ", with every row that came in" if kind == "a batch" else ""
+            kind = "None" if made is None else f"an object of type {type(made).__name__}"
             raise DataError(
-                f"map: {name} gave {_what(made)} for {kind} that begins with {origin.describe(row)}; "
-                f"return a dict of columns{every}"
+                f"map: {name} gave {kind} for {what}{origin.describe(row)}; return a dict of columns, and leave out "
+                "no row"
             )
         return made
 
@@ -110,7 +110,3 @@ def _array(values: Any) -> NDArray[Any]:
     """An array; texts are objects, as those that are read."""
     array = np.asarray(values)
     return array.astype(object) if array.dtype.kind in "US" else array
-
-
-def _what(value: Any) -> str:
-    return "None" if value is None else f"an object of type {type(value).__name__}"

@@ -58,4 +58,6 @@ def _too_few(chain: Chain, survey: Survey, limit_bytes: int, shuffle_bytes: int)
         advice.append("lower the buffer of .shuffle(buffer)")
     if chain.prefetch_bytes:
         needs.append(f"prefetching {format_size(chain.prefetch_bytes)}")
-    return f"{', '.join(needs)}: more than the {format_size(limit_bytes)} that there are; {' or '.join(advice)}"
+    return (
+        f"{', '.join(needs)}: more than the {format_size(limit_bytes)} that there are; {' or '.join(advice)}"
+    )

@@ -6,8 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pydantic import ValidationError
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.paths import format_path
+from penstock.config.translate import value_problems
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset
 from penstock.pipeline.dataset.sources import Arrays, Files, NumpyFiles, Source, TFRecords
@@ -111,8 +114,9 @@ def _files(
     files = _list(paths)
     try:
         section = ReadingSection(dataset_type=kind, **(options or {}))
-    except ValueError as error:
-        raise ConfigError(f"{_name(files)}: {error}") from error
+    except ValidationError as error:
+        problem = value_problems(error, ReadingSection)[0]
+        raise ConfigError.at(format_path(problem.place), problem.message) from error
     source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
     return _dataset(source(_name(files), section, files), columns)
 

@@ -30,7 +30,9 @@ def _check_whole(state: Any) -> None:
 def _check_same_rows(state: State, chain: Chain) -> None:
     was, present = state["first_rows"], chain.first_rows
     if was != present:
-        raise CheckpointError(f"the place was saved with {_taking(was)}, and this Dataset is with {_taking(present)}")
+        raise CheckpointError(
+            f"the place was saved with {_taking(was)}, and this Dataset is with {_taking(present)}"
+        )
     shuffle, own_shuffle = state["rows"]["order"].get("shuffle"), _shuffle_of(chain)
     if shuffle != own_shuffle:
         raise CheckpointError(
