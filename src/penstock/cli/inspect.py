@@ -1,21 +1,46 @@
 """`penstock inspect`."""
 
 import json
-from pathlib import Path
+import shutil
+import sys
 from typing import Annotated
 
 import typer
 
+from penstock.cli import options
 from penstock.cli.errors import one_line_errors
+from penstock.cli.rewrite import DatasetType, Delimiter, Fields, Header
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="A data file, a folder of them, a checkpoint or a run.")],
+    path: Annotated[str, typer.Argument(help="Data of any format, a checkpoint or a run.")],
+    full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the whole process.")
+    ] = "512MiB",
+    delimiter: Delimiter = None,
+    header: Header = True,
+    fields: Fields = None,
+    dataset_type: DatasetType = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plain: options.Plain = False,
 ) -> None:
-    """Show what is in PATH: schema, rows, sizes, warnings."""
+    """Show what is in PATH: schema, rows, sizes, values of each column, and warnings that say what to do."""
     with one_line_errors():
+        from penstock.pipeline.inspection import DataLook
         from penstock.pipeline.inspection import inspect as inspect_path
+        from penstock.pipeline.reading_options import size_of
 
-        found = inspect_path(path)
-        print(json.dumps(found.as_dict(), indent=2) if as_json else found.as_text())
+        reading = {
+            "delimiter": delimiter,
+            "with_header": header,
+            "fields": fields,
+            "dataset_type": dataset_type,
+        }
+        look = DataLook(full=full, memory_bytes=size_of("--memory", memory), plain=plain, reading=reading)
+        found = inspect_path(path, look)
+        if as_json:
+            print(json.dumps(found.as_dict(), indent=2))
+        else:
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            print(found.as_text(width))

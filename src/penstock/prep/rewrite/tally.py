@@ -3,10 +3,12 @@
 import numpy as np
 import pyarrow as pa
 
+from penstock.config.sizes import MIB
 from penstock.prep.profile.hashes import row_hashes
 
 _MOST_ROWS = 1 << 14
-"""Hashed at a time: what is held beside the rows fits a processor's cache."""
+_MOST_BYTES = 4 * MIB
+"""Of rows that are hashed at a time: what is held beside them is about as much."""
 
 
 class Tally:
@@ -19,8 +21,9 @@ class Tally:
     def add(self, batch: pa.RecordBatch) -> None:
         """Count the rows of a batch."""
         self.num_rows += batch.num_rows
-        for start in range(0, batch.num_rows, _MOST_ROWS):
-            hashes = row_hashes(batch.slice(start, _MOST_ROWS))
+        piece_rows = max(1, min(_MOST_ROWS, batch.num_rows * _MOST_BYTES // max(1, batch.nbytes)))
+        for start in range(0, batch.num_rows, piece_rows):
+            hashes = row_hashes(batch.slice(start, piece_rows))
             self._sum = (self._sum + int(hashes.sum(dtype=np.uint64))) % 2**64
 
     @property
