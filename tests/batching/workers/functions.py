@@ -108,3 +108,7 @@ def sleep_for_ever() -> None:
 def slow(batch: pa.RecordBatch) -> list[int]:
     time.sleep(0.02)
     return numbers_of(batch)
+
+
+def asks_for_too_much(batch: pa.RecordBatch) -> np.ndarray:
+    return np.ones(1 << 46, np.uint8)

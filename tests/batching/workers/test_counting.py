@@ -56,6 +56,14 @@ def test_a_number_that_is_not_given_leaves_a_core_to_training():
     assert (alone.count, alone.arena_bytes, alone.process_bytes, alone.reason) == (0, 0, 0, None)
 
 
+def test_fewer_than_wanted_is_told(caplog):
+    plan_workers(8, cores=2, bytes_left=4 * GIB, batch_bytes=2 * MIB)
+
+    assert caplog.messages == [
+        "data_config.num_workers: going on with 2; 8 workers are wanted, but there are 2 cores"
+    ]
+
+
 def test_a_plan_never_takes_more_than_is_left():
     for bytes_left in range(0, 2 * GIB, 37 * MIB):
         plan = plan_workers(16, cores=16, bytes_left=bytes_left, batch_bytes=3 * MIB)

@@ -1,12 +1,13 @@
 """How many workers there should be, and what they take."""
 
+import logging
 from dataclasses import dataclass
 
 from penstock.config.sizes import MIB, format_size
 
 TEMPLATE_BYTES = 96 * MIB
 """The process that workers are copies of: Python, Arrow, compiled kernels. Measured; see docs/workers.md."""
-WORKER_BYTES = 32 * MIB
+WORKER_BYTES = 16 * MIB
 """What a worker does not share with the template: memory that it wrote to, and what allocators keep. Measured."""
 BATCHES_IN_FLIGHT = 3
 """For each worker: the batch in work, the next one, and one that is done and waits for its turn."""
@@ -14,6 +15,8 @@ RESULT_PER_BATCH = 2
 """Room for a batch and its result, in batches."""
 WORK_PER_BATCH = 2
 """What a function allocates while it works on a batch, in batches."""
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,14 @@ def plan_workers(wanted: int | None, cores: int, bytes_left: int, batch_bytes: i
     """The workers of a run; `wanted` is what the run file says, None for as many as measuring will ask for.
 
     `batch_bytes` are those of a record batch. One core is left to the process that reads and trains when the number
-    is not given.
+    is not given. Fewer workers than the run file wants are told in the log.
     """
     asked = cores - 1 if wanted is None else wanted
     bytes_left -= TEMPLATE_BYTES
     count, reason = workers_that_fit(asked, cores, bytes_left, worker_bytes(batch_bytes))
+    if wanted is not None and reason is not None:
+        _logger.warning("data_config.num_workers: going on with %d; %s", count, reason)
     if not count:
-        return WorkerPlan(0, wanted is None, 0, 0, reason if asked else None)
+        return WorkerPlan(0, wanted is None, 0, 0, reason)
     process_bytes = TEMPLATE_BYTES + count * (WORKER_BYTES + WORK_PER_BATCH * batch_bytes)
     return WorkerPlan(count, wanted is None, arena_bytes(count, batch_bytes), process_bytes, reason)

@@ -73,7 +73,7 @@ def start_workers(
         template = _start_template((arena, *theirs, *stacks))
         on_failure.callback(end_template, template)
         template.control.send(Setup(pickled, arena, arena_bytes, tuple(theirs), tuple(stacks)))
-        processes = [psutil.Process(pid) for pid in _pids(template)]
+        processes = _processes(template)
         on_failure.pop_all()
     parts = enumerate(zip(processes, ours, stacks, strict=True))
     return template, [Worker(number, *of_worker) for number, of_worker in parts]
@@ -89,7 +89,13 @@ def _start_template(descriptors: tuple[int, ...]) -> Template:
     our_end, their_end = socket.socketpair()
     with their_end:
         control = Channel(our_end.detach())
-        command = [sys.executable, "-c", START_CODE, json.dumps(sys.path), str(their_end.fileno())]
+        command = [
+            sys.executable,
+            "-c",
+            START_CODE,
+            json.dumps([*map(str, sys.path)]),
+            str(their_end.fileno()),
+        ]
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -99,6 +105,13 @@ def _start_template(descriptors: tuple[int, ...]) -> Template:
             process_group=0,
         )
     return Template(process, control)
+
+
+def _processes(template: Template) -> list[psutil.Process]:
+    try:
+        return [psutil.Process(pid) for pid in _pids(template)]
+    except psutil.NoSuchProcess as error:
+        raise WorkerError(f"a worker process (pid {error.pid}) ended as soon as it was started") from None
 
 
 def _pids(template: Template) -> tuple[int, ...]:

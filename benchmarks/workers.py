@@ -1,0 +1,190 @@
+"""What worker processes give and cost: the rate of batches and the memory of the process tree with 0, 1 and 2 workers.
+
+    python benchmarks/workers.py [--batches 60] [--repeats 3]
+
+Rows like Criteo's (13 float32, 26 int64, a label) in batches of 8,192, made into `Batch`. Cheap: the features as they
+are. Python-heavy: one feature more that splits and counts a text in Python, row by row, as a user's own might. Rates
+are ratios to no workers in the same run, alternating, the median of the repeats.
+Bar: 2 workers must help where Python is what takes time: 1.5 times with 3 or more cores, 1.2 times with 2.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.batching.workers.choice import Workers
+from penstock.batching.workers.counting import arena_bytes
+from penstock.config.sizes import format_size
+from penstock.features.build import build_features
+from penstock.features.columns import DenseColumn
+from penstock.features.feature import Feature
+from penstock.features.parser import Parser
+from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.readers.origin import with_row_ids
+from penstock.readers.stream import Place, RecordStream
+from penstock.runtime.budget import Share
+from penstock.runtime.cores import available_cores
+from penstock.runtime.memory import tree_bytes
+from penstock.runtime.state import State
+
+if TYPE_CHECKING:
+    from penstock.tensors.loader import BatchLoader
+
+BATCH_ROWS = 8192
+NUM_WORKERS = (0, 1, 2)
+TEXT = "text"
+
+
+@dataclass(frozen=True)
+class WordCount:
+    """The number of different words of a text, one row after the other."""
+
+    name: str = "word_count"
+    inputs: tuple[str, ...] = (TEXT,)
+    table: None = None
+    width: int = 1
+    reads_text: bool = True
+
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> DenseColumn:
+        """One number in every row."""
+        counts = [len(set(text.split())) for text in batch.column(TEXT).to_pylist()]
+        return DenseColumn(np.array(counts, np.float32)[:, None])
+
+
+class Repeated(RecordStream):
+    """One batch of rows in memory, given out again and again: reading costs nothing here."""
+
+    def __init__(self, batch: pa.RecordBatch, num_batches: int) -> None:
+        self._batch, self._num_batches, self._place = batch, num_batches, Place(0)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._batch.schema
+
+    @property
+    def order(self) -> State:
+        """There is one."""
+        return {}
+
+    @property
+    def place(self) -> Place:
+        """Rows given out."""
+        return self._place
+
+    def go_to(self, place: Place) -> None:
+        """Go to a row."""
+        self._place = place
+
+    def check_order(self, saved: State) -> None:
+        """There is one."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batch, as often as asked for."""
+        while self._place.row < self._num_batches * self._batch.num_rows:
+            self._place = self._place.at(self._place.row + self._batch.num_rows)
+            yield self._batch
+
+
+def criteo_rows(words_per_text: int) -> pa.RecordBatch:
+    """One batch; with a text of so many words, if any."""
+    generator = np.random.default_rng(0)
+    columns: dict[str, object] = {f"d{i}": generator.random(BATCH_ROWS, np.float32) for i in range(13)}
+    columns |= {f"s{i}": generator.integers(0, 100_000, BATCH_ROWS) for i in range(26)}
+    columns["label"] = generator.integers(0, 2, BATCH_ROWS)
+    if words_per_text:
+        words = generator.integers(0, 50, (BATCH_ROWS, words_per_text))
+        columns[TEXT] = [" ".join(f"w{word}" for word in row) for row in words.tolist()]
+    return with_row_ids(pa.record_batch(columns), 0, 0)
+
+
+def parser_of(heavy: bool) -> Parser:
+    """The features of the run."""
+    dense = [{"raw_feature": {"feature_name": f"d{i}", "expression": f"user:d{i}"}} for i in range(13)]
+    ids = {"num_buckets": 100_000, "embedding_dim": 8}
+    sparse = [{"id_feature": {"feature_name": f"s{i}", "expression": f"user:s{i}", **ids}} for i in range(26)]
+    configs = [FeatureConfig.model_validate(config) for config in [*dense, *sparse]]
+    features: list[Feature] = build_features(configs, ParsingSection())
+    return Parser([*features, WordCount()] if heavy else features, ["label"])
+
+
+def main() -> int:
+    """Measure, print a table, and fail below the bar."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--batches", type=int, default=60)
+    options.add_argument("--repeats", type=int, default=3)
+    asked = options.parse_args()
+    print(
+        f"{available_cores()} cores, batches of {BATCH_ROWS} rows; rates and memory are ratios to no workers"
+    )
+    helped = 0.0
+    for name, words_per_text in (("cheap", 0), ("Python-heavy", 20)):
+        helped = measure(name, criteo_rows(words_per_text), asked.batches, asked.repeats)[2]
+    bar = 1.5 if available_cores() > 2 else 1.2
+    print(f"Python-heavy, 2 workers: {helped:.2f} times the rate of none (bar {bar:.2f})")
+    return 0 if helped >= bar else 1
+
+
+def measure(name: str, rows: pa.RecordBatch, num_batches: int, repeats: int) -> dict[int, float]:
+    """Rates by the number of workers, as ratios to none."""
+    memory = {count: memory_of(rows, count, num_batches) for count in NUM_WORKERS}
+    loaders = {count: loader_of(rows, count, num_batches) for count in NUM_WORKERS}
+    seconds: dict[int, list[float]] = {count: [] for count in NUM_WORKERS}
+    for loader in loaders.values():
+        run_epoch(loader)
+    for _ in range(repeats):
+        for count, loader in loaders.items():
+            seconds[count].append(run_epoch(loader))
+    rates = {count: 1 / statistics.median(times) for count, times in seconds.items()}
+    for count, loader in loaders.items():
+        print(
+            f"  {name:>12}, {count} workers: {rates[count] / rates[0]:5.2f} of the rate of none "
+            f"({rates[count] * num_batches * BATCH_ROWS:,.0f} rows/s); "
+            f"{format_size(max(0, memory[count] - memory[0]))} more memory",
+            flush=True,
+        )
+        loader.close()
+    return {count: rate / rates[0] for count, rate in rates.items()}
+
+
+def memory_of(rows: pa.RecordBatch, num_workers: int, num_batches: int) -> int:
+    """Bytes of the process tree after an epoch, before its workers end."""
+    with closing(loader_of(rows, num_workers, num_batches)) as loader:
+        run_epoch(loader)
+        return tree_bytes()
+
+
+def loader_of(rows: pa.RecordBatch, num_workers: int, num_batches: int) -> "BatchLoader":
+    """Batches of the rows."""
+    # Not at the top: workers import this file for WordCount, and should not load torch for it.
+    from penstock.tensors.loader import BatchLoader
+
+    share = Share("workers", arena_bytes(max(1, num_workers), rows.nbytes))
+    workers = Workers(num_workers, share) if num_workers else None
+    return BatchLoader(Repeated(rows, num_batches), parser_of(TEXT in rows.schema.names), workers=workers)
+
+
+def run_epoch(loader: "BatchLoader") -> float:
+    """Seconds for all batches."""
+    loader.set_epoch(0)
+    started_at = time.perf_counter()
+    for _ in loader:
+        pass
+    return time.perf_counter() - started_at
+
+
+if __name__ == "__main__":
+    # Workers look for WordCount in a module, not in the program that runs: this file is both.
+    from workers import main as main_of_module
+
+    sys.exit(main_of_module())

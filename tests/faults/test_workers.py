@@ -1,0 +1,214 @@
+"""Workers that are killed, crash or hang, and parents that are killed: told at once, and nothing is left."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.batching.workers.ends import WorkerError
+from penstock.batching.workers.patience import Patience
+from penstock.batching.workers.stage import in_workers
+from penstock.config.errors import PenstockError
+from penstock.config.sizes import MIB
+from penstock.runtime.budget import Share
+from tests.batching.streams import stream_of_sizes
+from tests.batching.workers import functions
+from tests.readers.samples import take
+
+ROOT = Path(__file__).parents[2]
+TENS = [list(range(start, start + 10)) for start in range(0, 100, 10)]
+
+
+def ten_batches(function, **options):
+    """Workers over ten batches of ten numbers."""
+    source = stream_of_sizes([10] * 10)
+    return in_workers(source, function, 2, Share("workers", MIB), file_paths=["part-0.parquet"], **options)
+
+
+def gone(pids, seconds=10.0):
+    """Whether these processes are no more, or soon will be."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not any(psutil.pid_exists(pid) and alive(pid) for pid in pids):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def alive(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_killed_worker_is_told_at_once_and_nothing_is_lost():
+    with ten_batches(functions.slow) as stage:
+        taken = take(stage, 3)
+        killed, other = stage.pids
+        os.kill(killed, signal.SIGKILL)
+        killed_at = time.monotonic()
+        with pytest.raises(PenstockError) as caught:
+            taken.extend(stage)
+        assert time.monotonic() - killed_at < 5
+        assert gone([killed, other])
+        text = str(caught.value)
+        assert text.startswith(f"worker 0 (pid {killed}) was killed by SIGKILL while it had rows ")
+        assert " of part-0.parquet" in text
+        assert text.endswith("lower data_config.num_workers or data_config.batch_size, or raise memory.limit")
+        assert stage.state_dict()["row"] == 10 * len(taken)
+
+        assert taken + list(stage) == TENS, "with new workers, from where it stopped"
+        assert not {killed, other} & set(stage.pids)
+
+
+def test_the_memory_of_a_killed_worker_and_its_rows_are_told():
+    with ten_batches(functions.kills_itself_at_20) as stage, pytest.raises(WorkerError) as caught:
+        list(stage)
+
+    assert "while it had rows 20 to 29 of part-0.parquet; its memory was last seen at " in str(caught.value)
+
+
+def test_a_run_that_lost_a_worker_is_continued_elsewhere():
+    with ten_batches(functions.kills_itself_at_20) as stage:
+        taken = []
+        with pytest.raises(WorkerError):
+            taken.extend(stage)
+        saved = stage.state_dict()
+    assert taken == TENS[:2]
+    with ten_batches(functions.numbers_of) as other:
+        other.load_state_dict(saved)
+        assert taken + list(other) == TENS
+
+
+def test_a_worker_that_crashes_in_compiled_code_leaves_its_stack():
+    with ten_batches(functions.crashes_at_20) as stage, pytest.raises(WorkerError) as caught:
+        list(stage)
+
+    assert "was killed by SIGSEGV while it had rows 20 to 29 of part-0.parquet" in str(caught.value)
+    assert str(caught.value).endswith("data_config.num_workers: 0 runs the same in the training process")
+    assert "in crashes_at_20" in str(caught.value.__cause__)
+
+
+def test_a_worker_that_ends_itself():
+    with ten_batches(functions.exits_at_20) as stage, pytest.raises(WorkerError) as caught:
+        list(stage)
+
+    assert "ended itself with exit code 3 while it had rows 20 to 29" in str(caught.value)
+
+
+def test_a_killed_template_is_told_and_its_workers_end():
+    with ten_batches(functions.slow) as stage:
+        take(stage, 1)
+        pids = stage.pids
+        os.kill(psutil.Process(pids[0]).ppid(), signal.SIGKILL)
+        with pytest.raises(
+            WorkerError, match="process that worker processes are made from was killed by SIGKILL"
+        ):
+            list(stage)
+        assert gone(pids)
+
+
+def test_a_hanging_worker_is_noticed_with_its_stack_and_rows():
+    patience = Patience(least_seconds=0.6, times_median=50)
+    with ten_batches(functions.hangs_at_20, patience=patience) as stage:
+        with pytest.raises(WorkerError) as caught:
+            list(stage)
+        text = str(caught.value)
+        assert stage.state_dict()["row"] == 20
+        assert stage.pids == []
+    assert re.search(
+        r" has been at rows 20 to 29 of part-0.parquet for \d s; half of the batches take less", text
+    )
+    assert "functions.py, line " in text
+    assert " in sleep_for_ever. Look at what it waits for" in text
+    assert "in hangs_at_20" in str(caught.value.__cause__), "the whole stack is the cause"
+
+
+def test_a_stopped_worker_is_noticed_by_its_state():
+    patience = Patience(least_seconds=1.5, times_median=0)
+    with ten_batches(functions.slow, patience=patience) as stage:
+        take(stage, 1)
+        pids = stage.pids
+        os.kill(pids[0], signal.SIGSTOP)
+        with pytest.raises(WorkerError, match="its state is 'stopped'"):
+            list(stage)
+        assert gone(pids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_polite_signal_is_the_parents_to_answer(number):
+    """It still needs its workers to finish a step and save."""
+    with ten_batches(functions.slow) as stage:
+        taken = take(stage, 2)
+        for pid in [*stage.pids, psutil.Process(stage.pids[0]).ppid()]:
+            os.kill(pid, number)
+        assert taken + list(stage) == TENS
+
+
+PARENT = """
+import sys, time
+from penstock.batching.workers.stage import in_workers
+from penstock.runtime.budget import Share
+from tests.batching.streams import stream_of_sizes
+from tests.batching.workers import functions
+stage = in_workers(stream_of_sizes([10] * 10), getattr(functions, sys.argv[1]), 2, Share("workers", 1 << 20))
+items = iter(stage)
+print(next(items))
+print(*stage.pids, flush=True)
+next(items), next(items)
+time.sleep(60)
+"""
+
+
+def start_parent(function):
+    """A program that has taken items from workers, and the process ids of these and of their template."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, function],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    pids = [int(word) for word in process.stdout.readline().split()]
+    return process, [*pids, psutil.Process(pids[0]).ppid()]
+
+
+@pytest.mark.parametrize("function", ["slow", "hangs_at_20"])
+def test_a_killed_parent_leaves_no_process_and_no_shared_memory(function):
+    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+    process, pids = start_parent(function)
+
+    process.kill()
+    _, errors = process.communicate(timeout=60)
+
+    assert gone(pids)
+    assert errors == ""
+    if os.path.isdir("/dev/shm"):
+        assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_a_program_that_ends_without_closing_leaves_no_process():
+    process, pids = start_parent("hangs_at_20")
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert gone(pids)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert errors.count("Traceback") == 1, "the parent's alone"
+
+
+@pytest.mark.slow
+def test_a_worker_without_memory_raises_and_is_not_killed():
+    """A function that asks for more than there is gets MemoryError, which arrives as such."""
+    with ten_batches(functions.asks_for_too_much) as stage, pytest.raises(MemoryError):
+        list(stage)

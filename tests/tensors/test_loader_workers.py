@@ -1,0 +1,201 @@
+"""The same batches and the same places for any number of workers."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.batching.prefetch import prefetch
+from penstock.batching.rows import cut_by_rows
+from penstock.batching.shuffle import shuffle
+from penstock.batching.workers.choice import Workers
+from penstock.batching.workers.measured import Rule
+from penstock.config.errors import DataError
+from penstock.config.sizes import MIB
+from penstock.features.build import build_features
+from penstock.features.parser import Parser
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
+from penstock.readers.origin import ROW_FIELD, with_row_ids
+from penstock.readers.stream import Place, RecordStream
+from penstock.runtime.budget import Share
+from penstock.runtime.memory import tree_bytes
+from penstock.tensors.loader import BatchLoader
+
+NUM_ROWS = 47
+ROWS = pa.record_batch(
+    {
+        "x": [row / 2 for row in range(NUM_ROWS)],
+        "id": pa.array([row % 7 for row in range(NUM_ROWS)], pa.int64()),
+        "tags": ["|".join(f"t{tag}" for tag in range(row % 4)) for row in range(NUM_ROWS)],
+        "y": [row % 2 for row in range(NUM_ROWS)],
+    }
+)
+FEATURES = [
+    {"raw_feature": {"feature_name": "x", "expression": "user:x"}},
+    {"id_feature": {"feature_name": "id", "expression": "user:id", "num_buckets": 7, "embedding_dim": 4}},
+    {
+        "id_feature": {
+            "feature_name": "tags",
+            "expression": "item:tags",
+            "separator": "|",
+            "hash_bucket_size": 100,
+            "embedding_dim": 4,
+        }
+    },
+]
+
+
+class Rows(RecordStream):
+    """All rows of ROWS, five at a time."""
+
+    def __init__(self, rows=ROWS):
+        self._rows, self._place = with_row_ids(rows, 1, 0), Place(0)
+
+    schema = ROWS.schema.append(ROW_FIELD)
+    order = {}
+    place = property(lambda self: self._place)
+
+    def go_to(self, place):
+        self._place = place
+
+    def check_order(self, saved):
+        pass
+
+    def __iter__(self):
+        while self._place.row < self._rows.num_rows:
+            begin = self._place.row
+            self._place = self._place.at(min(begin + 5, self._rows.num_rows))
+            yield self._rows.slice(begin, 5)
+
+
+def parser():
+    features = build_features(
+        [FeatureConfig.model_validate(config) for config in FEATURES],
+        ParsingSection(fg_mode=FgMode.FG_NORMAL),
+    )
+    return Parser(features, ["y"], file_paths=["first", "second"])
+
+
+def workers(count, **options):
+    return Workers(count, Share("workers", MIB), **options) if count is not None else None
+
+
+def loader(count, rows=ROWS, **options):
+    cut = cut_by_rows(shuffle(Rows(rows), 20, seed=3), 4)
+    return BatchLoader(cut, parser(), reserved_columns=["tags"], workers=workers(count, **options))
+
+
+def plain(batch):
+    """A batch as something that can be compared."""
+    tensors = {name: tensor.tolist() for name, tensor in batch.to_dict().items()}
+    return tensors, batch.reserves.get().to_pydict(), str(batch.position), batch.position.row_ids().tolist()
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """Loaders that are used again, as over epochs, by their number of workers."""
+    loaders = {count: loader(count) for count in (None, 1, 2, 3)}
+    yield loaders
+    for one in loaders.values():
+        one.close()
+
+
+def epoch_of(one, epoch=0):
+    one.set_epoch(epoch)
+    return [plain(batch) for batch in one]
+
+
+def test_batches_do_not_depend_on_the_number_of_workers(kept):
+    expected = epoch_of(kept[None])
+    assert sorted(row for *_, rows in expected for row in rows) == [
+        (1 << 40) | row for row in range(NUM_ROWS)
+    ]
+    for count in (1, 2, 3):
+        assert epoch_of(kept[count]) == expected
+
+
+@settings(max_examples=30)
+@given(
+    before=st.sampled_from([None, 1, 2, 3]),
+    after=st.sampled_from([None, 1, 2, 3]),
+    epoch=st.integers(0, 2),
+    stop=st.integers(0, 12),
+)
+def test_a_place_means_the_same_for_any_number_of_workers(kept, before, after, epoch, stop):
+    expected = epoch_of(kept[None], epoch)
+    first, second = kept[before], kept[after]
+    first.set_epoch(epoch)
+    batches = iter(first)
+    taken = [plain(next(batches)) for _ in range(stop)]
+    saved = json.loads(json.dumps(first.state_dict()))
+
+    second.load_state_dict(saved)
+
+    assert second.state_dict() == saved
+    assert taken + [plain(batch) for batch in second] == expected
+
+
+def test_the_same_processes_over_three_epochs(kept):
+    epoch_of(kept[2], 0)
+    pids = kept[2].worker_pids
+    for epoch in (1, 2):
+        epoch_of(kept[2], epoch)
+        assert kept[2].worker_pids == pids
+    assert len(pids) == 2
+
+
+def test_measuring_may_go_over_to_workers_without_changing_a_batch(kept):
+    eager = Rule(num_batches=4, least_batches=1, times=0)
+    with closing(loader(2, measured=True, rule=eager)) as one:
+        assert [plain(batch) for batch in one] == epoch_of(kept[None])
+        assert one.worker_pids
+
+
+def test_workers_never_load_torch(kept):
+    epoch_of(kept[1])
+    (pid,) = kept[1].worker_pids
+    assert torch.__file__
+    assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_a_bad_value_has_its_file_and_row():
+    rows = ROWS.set_column(1, "id", pa.array([*range(7), 9, *([0] * (NUM_ROWS - 8))], pa.int64()))
+    cut = cut_by_rows(Rows(rows), 4)
+    with closing(BatchLoader(cut, parser(), workers=workers(2))) as bad:
+        batches = iter(bad)
+        next(batches)
+        with pytest.raises(DataError, match=r"^second: row 7: column 'id': value 9 is outside 0 to 6"):
+            next(batches)
+        assert bad.state_dict()["row"] == 4
+
+
+def test_parsed_memory_is_the_batchs_own():
+    with closing(loader(2)) as one:
+        batches = list(one)
+        held = [plain(batch) for batch in batches]
+        one.set_epoch(1)
+        list(one)
+        assert [plain(batch) for batch in batches] == held
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_twenty_epochs_with_workers():
+    rows = pa.concat_batches([ROWS] * 400)
+    share = Share("workers", 8 * MIB)
+    loader = BatchLoader(cut_by_rows(Rows(rows), 512), parser(), workers=Workers(2, share))
+    taken_bytes = []
+    with closing(loader):
+        for epoch in range(24):
+            with prefetch(loader, Share("prefetch", MIB)) as batches:
+                batches.set_epoch(epoch)
+                for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):
+                    pass
+            taken_bytes.append(tree_bytes())
+            assert share.peak_bytes <= share.limit_bytes
+    assert share.held_bytes == 0
+    assert max(taken_bytes[12:]) <= max(taken_bytes[4:12]) + 2 * MIB
