@@ -38,6 +38,11 @@ class Cursor:
         """The epoch with which the latest pass began, or the next one does."""
         return 0 if self._latest is None else int(self._latest.state_dict()["first_epoch"])
 
+    @property
+    def is_at_start(self) -> bool:
+        """Whether the next pass is a whole one."""
+        return self._latest is None or not self._is_ready or self._latest.state_dict()["rows"]["row"] == 0
+
     def state_dict(self) -> State:
         """The place of the latest pass; the start of the next, once that came to its end."""
         with own_words():

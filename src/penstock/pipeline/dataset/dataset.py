@@ -10,7 +10,7 @@ from penstock.batching.sections import Oversize
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.pipeline.dataset.arguments import check_fill, cost_cut, count_argument, row_cut, size_argument
-from penstock.pipeline.dataset.chain import Chain, Shuffling
+from penstock.pipeline.dataset.chain import ByCost, Chain, Shuffling
 from penstock.pipeline.dataset.cursor import Cursor, Pass
 from penstock.pipeline.dataset.description import describe
 from penstock.pipeline.dataset.forms import Form, finish_of
@@ -207,10 +207,18 @@ class Dataset:
         return TorchDataset(self._chain)
 
     def to_tf(self) -> Any:
-        """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`)."""
+        """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
+
+        It begins at a place that was loaded here before. TensorFlow reads ahead of its loop, so that a place to go on
+        from later is the number of batches that the loop has seen, not `state_dict`.
+        """
         from penstock.pipeline.dataset.tf_dataset import tf_dataset
 
-        return tf_dataset(self._chain)
+        dataset = self if self._form is Form.NUMPY else self.to_numpy()
+        chain = self._chain
+        is_known = dataset._cursor.is_at_start and not isinstance(chain.cut, ByCost)
+        has_end = chain.epochs is not None or chain.take_in_all is not None
+        return tf_dataset(dataset, chain, len(self) if is_known and has_end else None)
 
     # --- Iterating ---------------------------------------------------------------------------------------
 

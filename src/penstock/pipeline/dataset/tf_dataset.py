@@ -1,5 +1,6 @@
 """A Dataset as a tf.data.Dataset. TensorFlow is an extra, and imported only here."""
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -14,22 +15,26 @@ from penstock.pipeline.dataset.origin import Origin
 from penstock.pipeline.dataset.ragged import Ragged
 
 
-def tf_dataset(chain: Chain) -> Any:
-    """Dicts of tensors with the types and shapes of the columns, in the order of the Dataset.
+def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
+    """Dicts of tensors with the types and shapes of the columns; each loop over it is one over the Dataset.
 
-    Every iteration of it is a pass over the Dataset, each with its own epoch.
+    `num_elements` is what every loop gives, where that is known: progress bars show it.
     """
     try:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise ConfigError.at("to_tf", "TensorFlow is not installed; pip install 'penstock[tf]'") from error
-    dataset = Dataset(chain)
     signature = _signature(tf, chain, _example(chain))
 
-    def elements() -> Any:
+    def elements() -> Iterator[dict[str, Any]]:
         return ({name: _value(tf, value) for name, value in element.items()} for element in dataset)
 
-    return tf.data.Dataset.from_generator(elements, output_signature=signature)
+    result = tf.data.Dataset.from_generator(elements, output_signature=signature)
+    return (
+        result
+        if num_elements is None
+        else result.apply(tf.data.experimental.assert_cardinality(num_elements))
+    )
 
 
 def _example(chain: Chain) -> dict[str, Any]:
