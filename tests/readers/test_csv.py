@@ -88,11 +88,15 @@ def test_a_line_end_in_quotes_never_ends_a_block(tmp_path: Path) -> None:
     assert flat(batches, "text") == [f'first\nsecond, "{number}"' for number in range(2000)]
 
 
+def _end_of_last(text: bytes, delimiter: str = ",") -> int:
+    return CsvRecords(delimiter).whole_records(text, is_all=False)[0]
+
+
 def test_where_the_last_record_ends() -> None:
-    assert CsvRecords(",").end_of_last(b"1\n2\n3") == 4
-    assert CsvRecords(",").end_of_last(b'1\n"2\n3') == 2
-    assert CsvRecords(",").end_of_last(b'"1\n2') == 0
-    assert CsvRecords(",").end_of_last(b"") == 0
+    assert _end_of_last(b"1\n2\n3") == 4
+    assert _end_of_last(b'1\n"2\n3') == 2
+    assert _end_of_last(b'"1\n2') == 0
+    assert _end_of_last(b"") == 0
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -211,10 +215,10 @@ def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path: Path, delimite
 
 
 def test_the_end_of_records_with_stray_quotes() -> None:
-    assert CsvRecords(",").end_of_last(b'5" disk\n2\n3') == 10
-    assert CsvRecords(",").end_of_last(b'5" disk,"a\nb"\n"c\n') == 14
-    assert CsvRecords(",").end_of_last(b'"a"b"c\nd') == 7
-    assert CsvRecords("|").end_of_last(b'1|5"\n"|\n') == 5
+    assert _end_of_last(b'5" disk\n2\n3') == 10
+    assert _end_of_last(b'5" disk,"a\nb"\n"c\n') == 14
+    assert _end_of_last(b'"a"b"c\nd') == 7
+    assert _end_of_last(b'1|5"\n"|\n', "|") == 5
     assert CsvRecords(",").starts(b'5" a,"b\nc"\nd\n').tolist() == [0, 11]
 
 

@@ -32,12 +32,11 @@ class Framing(Protocol):
         """Tells apart what would frame the same text differently."""
         ...
 
-    def end_of_last(self, text: bytes) -> int:
-        """Just after the last line end that ends a record; 0 when there is none."""
-        ...
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        """Where the last record ends, and how many there are up to there; (0, 0): none ends in the text.
 
-    def count(self, text: bytes, end: int) -> int:
-        """Records of the text before `end`, the last one with or without a line end."""
+        The last record may lack its line end where the text is all there is.
+        """
         ...
 
     def ends_inside(self, text: bytes) -> bool:
@@ -60,24 +59,21 @@ class CsvRecords:
         """With the delimiter: a quote after it opens."""
         return f"csv{self.delimiter}"
 
-    def end_of_last(self, text: bytes) -> int:
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         r"""As `Framing` says.
 
-        >>> CsvRecords(",").end_of_last(b'1,2\n3,"a\nb')
-        4
+        >>> CsvRecords(",").whole_records(b'1,2\n3,"a\nb', is_all=False)
+        (4, 1)
         """
-        last = text.rfind(b"\n")
-        if last < 0 or text.find(b'"', 0, last) < 0:
-            return last + 1
-        ends = np.flatnonzero(self._ends(np.frombuffer(text, np.uint8)))
-        return int(ends[-1]) + 1 if ends.size else 0
-
-    def count(self, text: bytes, end: int) -> int:
-        """As `Framing` says."""
-        characters = np.frombuffer(text, np.uint8, count=end)
-        if text.find(b'"', 0, end) < 0:
-            return _num_lines(characters, has_returns=text.find(b"\r", 0, end) >= 0)
-        return len(_starts(self._ends(characters)))
+        characters = np.frombuffer(text, np.uint8)
+        if b'"' not in text:
+            end = len(text) if is_all else text.rfind(b"\n") + 1
+            return end, _num_lines(characters[:end], has_returns=b"\r" in text)
+        is_end = self._ends(characters)
+        ends = np.flatnonzero(is_end)
+        last = int(ends[-1]) + 1 if ends.size else 0
+        end = len(text) if is_all else last
+        return end, len(_starts(is_end[:end]))
 
     def starts(self, text: Text) -> Int64Array:
         """As `Framing` says."""
@@ -127,13 +123,10 @@ class Lines:
         """All lines are framed alike."""
         return "lines"
 
-    def end_of_last(self, text: bytes) -> int:
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         """As `Framing` says."""
-        return text.rfind(b"\n") + 1
-
-    def count(self, text: bytes, end: int) -> int:
-        """As `Framing` says."""
-        return len(self.starts(memoryview(text)[:end]))
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        return end, len(self.starts(memoryview(text)[:end]))
 
     def ends_inside(self, text: bytes) -> bool:
         """Never: there are no quotes around line ends."""

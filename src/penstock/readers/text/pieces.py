@@ -31,9 +31,9 @@ def cut_records(
         left_bytes = wanted_bytes if end is None else min(wanted_bytes, end - start)
         content = text.read(start, left_bytes)
         is_last = len(content) < left_bytes or start + left_bytes == end
-        length = len(content) if is_last else framing.end_of_last(content)
+        length, num_records = framing.whole_records(content, is_last)
         if length:
-            yield TextPiece(start, memoryview(content)[:length], framing.count(content, length))
+            yield TextPiece(start, memoryview(content)[:length], num_records)
         if is_last:
             _check_closed(text, framing, start, content)
             return

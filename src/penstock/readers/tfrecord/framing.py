@@ -42,15 +42,12 @@ class Records:
         """There is one way only."""
         return "tfrecord"
 
-    def end_of_last(self, text: bytes | memoryview) -> int:
-        """Just after the last whole record; 0 when there is none."""
+    def whole_records(self, text: bytes | memoryview, is_all: bool) -> tuple[int, int]:
+        """Where the last whole record ends, and how many there are up to there."""
         ends = _known_ends(text)
         ends = ends[ends <= len(text)]
-        return int(ends[-1]) if ends.size else 0
-
-    def count(self, text: bytes | memoryview, end: int | None = None) -> int:
-        """Records of the text before `end`."""
-        return len(_known_ends(text if end is None else memoryview(text)[:end]))
+        last = int(ends[-1]) if ends.size else 0
+        return len(text) if is_all else last, len(ends)
 
     def ends_inside(self, text: bytes | memoryview) -> bool:
         """Never: there are no quotes."""
