@@ -8,11 +8,14 @@ from penstock.loops.evaluate import Evaluation
 from penstock.pipeline.checking import CheckResult
 from penstock.pipeline.demo import DemoResult
 from penstock.pipeline.evaluation import EvaluationResult
+from penstock.pipeline.memory_use import StageUse
+from penstock.pipeline.planning import PlanResult
 from penstock.pipeline.prediction import PredictionResult
 from penstock.pipeline.summary import (
     check_summary,
     demo_summary,
     evaluation_summary,
+    plan_summary,
     prediction_summary,
     training_summary,
 )
@@ -41,7 +44,11 @@ TRAINED = TrainResult(
     losses={"binary_cross_entropy": 0.5},
     evaluated_step=20,
     memory=MEMORY,
-    planned_bytes={},
+    stages=[
+        StageUse("process", 400 * MIB, 400 * MIB),
+        StageUse("step", 40 * MIB, 30 * MIB, "data_config.batch_size"),
+        StageUse("shuffle", 80 * MIB, 70 * MIB, "data_config.shuffle_buffer"),
+    ],
     trained_rows=4_000,
 )
 
@@ -52,7 +59,11 @@ def test_training():
         "speed     2,000 rows/s over 2.0 s, evaluation and saving included",
         "eval      binary_cross_entropy 0.5000  auc 0.7500",
         f"memory    {MEMORY_LINE}",
-        "by stage  build 450MiB, train 500MiB",
+        "by stage  stage    planned  measured  set by",
+        "          process   400MiB    400MiB  memory.limit",
+        "          step       40MiB     30MiB  data_config.batch_size",
+        "          shuffle    80MiB     70MiB  data_config.shuffle_buffer",
+        "          shuffle holds most (70MiB); to take less, lower data_config.shuffle_buffer",
         "run       run (checkpoint step-20)",
     ]
 
@@ -121,4 +132,29 @@ def test_check():
         "first batch  512 rows, loss 0.6931",
         "memory       limit 1GiB; planned: process 400MiB, reader 64MiB",
         "check        all good; nothing was written",
+    ]
+
+
+def test_a_plan():
+    result = PlanResult(
+        limit_bytes=GIB,
+        stages=[StageUse("process", 400 * MIB), StageUse("free", 600 * MIB)],
+        num_files=1,
+        num_rows=1_000_000,
+        row_bytes=157,
+        num_blocks=16,
+        shuffle_rows=4096,
+        batches_per_epoch=489,
+        num_workers="none",
+    )
+
+    assert plan_summary(result).splitlines() == [
+        "data     1,000,000 rows of about 157 bytes, in 1 file and 16 blocks",
+        "batches  489 an epoch",
+        "shuffle  in windows of 4,096 rows",
+        "workers  none",
+        "limit    1GiB",
+        "plan     stage    planned  set by",
+        "         process   400MiB  memory.limit",
+        "         free      600MiB  memory.limit",
     ]

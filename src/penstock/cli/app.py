@@ -11,6 +11,7 @@ from penstock.cli.errors import Debug
 from penstock.cli.evaluate import evaluate
 from penstock.cli.inspect import inspect
 from penstock.cli.messages import show_messages
+from penstock.cli.plan import plan
 from penstock.cli.predict import predict
 from penstock.cli.rewrite import rewrite
 from penstock.cli.sample_data import sample_data
@@ -46,6 +47,7 @@ app.command("train-eval", hidden=True)(train_eval)
 app.command("eval")(evaluate)
 app.command()(predict)
 app.command()(check)
+app.command()(plan)
 app.command()(inspect)
 app.command()(rewrite)
 app.command("sample-data")(sample_data)

@@ -9,6 +9,7 @@ from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.session import computing
 from penstock.pipeline.training_parts import build_training
+from penstock.pipeline.training_plan import plan_training
 from penstock.runtime.world import World
 
 
@@ -30,7 +31,7 @@ def check(run: RunConfig) -> CheckResult:
     require_for_training(run)
     with ExitStack() as stack:
         monitor = stack.enter_context(computing(run))
-        training = stack.enter_context(build_training(run, World(), monitor))
+        training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))
         checked_evaluator(run, training, monitor)
         batch = next(iter(training.batches), None)
         if batch is None:

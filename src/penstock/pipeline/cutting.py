@@ -52,6 +52,10 @@ class Cutting:
         )
 
 
+BY_ROWS = Cutting()
+"""Nothing but their number counts."""
+
+
 def cutting_of(batching: BatchingSection, features: list[Feature]) -> Cutting:
     """The cutting of a run file; names of features stand for their columns."""
     sequences = sequence_lengths(features)

@@ -11,10 +11,12 @@ from penstock.batching.read_ahead import read_ahead
 from penstock.batching.resharding import state_for
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
+from penstock.batching.workers.choice import Workers
+from penstock.batching.workers.counting import WorkerPlan
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.features.parser import Parser
-from penstock.pipeline.cutting import Cutting, cutting_of
+from penstock.pipeline.cutting import BY_ROWS, Cutting, cutting_of
 from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.run_config import DataConfig
 from penstock.readers.blocks import Shard
@@ -36,7 +38,7 @@ class DataSource:
     survey: Survey
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
-    cutting: Cutting = Cutting()
+    cutting: Cutting = BY_ROWS
     quarantine: Quarantine | None = None
 
     def fingerprint(self) -> dict[str, int]:
@@ -117,11 +119,24 @@ def training_rows(
 
 
 def training_batches(
-    data: DataConfig, source: DataSource, shares: StageShares, num_shuffle_rows: int, shard: Shard = ONE_SHARD
+    data: DataConfig,
+    source: DataSource,
+    shares: StageShares,
+    num_shuffle_rows: int,
+    shard: Shard = ONE_SHARD,
+    workers: Workers | None = None,
 ) -> Prefetch[Batch]:
-    """Batches to train on, made by a background thread."""
+    """Batches to train on, made by a background thread, and by worker processes where there are any."""
     stream = training_rows(data, source, shares, num_shuffle_rows, shard)
-    return prefetch(BatchLoader(stream, source.parser, quarantine=source.quarantine), shares.prefetch)
+    loader = BatchLoader(stream, source.parser, workers=workers, quarantine=source.quarantine)
+    return prefetch(loader, shares.prefetch)
+
+
+def workers_of(plan: WorkerPlan, shares: StageShares) -> Workers | None:
+    """The workers that were planned."""
+    if not plan.count or shares.workers is None:
+        return None
+    return Workers(plan.count, shares.workers, plan.measured)
 
 
 def scoring_batches(

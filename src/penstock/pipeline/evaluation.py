@@ -24,7 +24,7 @@ from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.sharded import ShardedModel
-from penstock.pipeline.training_parts import source_of
+from penstock.pipeline.training_plan import source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.journal import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport

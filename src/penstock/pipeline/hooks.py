@@ -11,6 +11,7 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.memory_use import as_record, measured_use
 from penstock.pipeline.numbers import numbers
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
@@ -140,6 +141,7 @@ class TrainingHooks:
                 "peak_bytes": report.peak_bytes,
                 "peak_stage": report.peak_stage,
                 "by_stage": report.stage_peaks,
+                **as_record(measured_use(self._training.budget, report, self._training.model_bytes)),
             },
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from penstock.batching.workers.counting import WorkerPlan
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.readers.survey import Survey
@@ -65,6 +66,19 @@ def window_bytes(row_bytes: int) -> int:
     return row_bytes + row_bytes // SHUFFLE_EXTRA
 
 
+def data_path_bytes(streams: Mapping[str, Survey], shuffle_bytes: int) -> int:
+    """What the stages that carry rows can use, so that workers take nothing of it."""
+    per_stream = [survey.ample_bytes + BLOCKS_AHEAD * survey.block_bytes for survey in streams.values()]
+    return window_bytes(shuffle_bytes) + sum(per_stream) + len(streams) * PREFETCH_CAP_BYTES
+
+
+def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
+    """Shares of the processes that parse, and of the memory that they share with this one."""
+    if workers.count:
+        budget.share("worker processes", workers.process_bytes, setting="data_config.num_workers")
+        budget.share("workers", workers.arena_bytes, setting="data_config.num_workers")
+
+
 def share_data_path(
     budget: MemoryBudget,
     streams: Mapping[str, Survey],
@@ -72,7 +86,6 @@ def share_data_path(
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
-    worker_bytes: int = 0,
 ) -> None:
     """Shares of the stages that carry rows; an eighth of what is left stays free.
 
@@ -82,8 +95,6 @@ def share_data_path(
     """
     if shuffle_bytes:
         budget.share("shuffle", window_bytes(shuffle_bytes), setting="data_config.shuffle_buffer")
-    if worker_bytes:
-        budget.share("workers", worker_bytes, setting="data_config.num_workers")
     rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
     for stream, survey in streams.items():
         left = rest

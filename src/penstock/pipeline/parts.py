@@ -93,8 +93,9 @@ def create_dataloader(
     """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
 
     "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
-    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states` are
-    what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there are now.
+    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states`
+    are what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there
+    are now.
     """
     if mode not in MODES:
         raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")

@@ -1,10 +1,14 @@
 """What a command prints at its end."""
 
+from collections.abc import Sequence
+
 from penstock.config.sizes import format_size
 from penstock.pipeline.checking import CheckResult
 from penstock.pipeline.demo import DemoResult
 from penstock.pipeline.evaluation import EvaluationResult
+from penstock.pipeline.memory_use import StageUse, advice, use_lines
 from penstock.pipeline.numbers import counted, numbers
+from penstock.pipeline.planning import PlanResult
 from penstock.pipeline.prediction import PredictionResult
 from penstock.pipeline.training import TrainResult
 from penstock.runtime.memory import MemoryReport
@@ -31,7 +35,7 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
         ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
-        ("by stage", stage_line(result.memory)),
+        *stage_lines(result.stages),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
     ]
     if result.best_step is not None and result.best_step != result.steps:
@@ -98,12 +102,33 @@ def memory_line(memory: MemoryReport) -> str:
     )
 
 
-def stage_line(memory: MemoryReport) -> str:
-    """Peak of each stage."""
-    return ", ".join(f"{name} {format_size(size)}" for name, size in memory.stage_peaks.items())
+def stage_lines(stages: Sequence[StageUse]) -> list[tuple[str, str]]:
+    """A table of the stages, and what to lower."""
+    table = [("", line) for line in use_lines(stages)]
+    return [("by stage", table[0][1]), *table[1:], ("", advice(stages))]
+
+
+def plan_summary(result: PlanResult) -> str:
+    """What a run will hold."""
+    batches = "cut by cost" if result.batches_per_epoch is None else f"{result.batches_per_epoch:,} an epoch"
+    data = (
+        f"{counted(result.num_rows, 'row')} of about {result.row_bytes:,} bytes, in "
+        f"{counted(result.num_files, 'file')} and {counted(result.num_blocks, 'block')}"
+    )
+    shuffled = f"in windows of {result.shuffle_rows:,} rows" if result.shuffle_rows else "no"
+    return aligned(
+        [
+            ("data", data),
+            ("batches", batches),
+            ("shuffle", shuffled),
+            ("workers", result.num_workers),
+            ("limit", format_size(result.limit_bytes)),
+            *[("" if index else "plan", line) for index, line in enumerate(use_lines(result.stages))],
+        ]
+    )
 
 
 def aligned(lines: list[tuple[str, str]]) -> str:
     """Names in one column, what they say in the next."""
     width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name.ljust(width)}  {text}" for name, text in lines)
+    return "\n".join(f"{name.ljust(width)}  {text}".rstrip() for name, text in lines)

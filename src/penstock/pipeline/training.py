@@ -1,7 +1,7 @@
 """The command `train`, as a function."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +9,14 @@ from pathlib import Path
 from penstock.loops.train import train as train_loop
 from penstock.pipeline.best import best_step
 from penstock.pipeline.hooks import TrainingHooks
+from penstock.pipeline.memory_use import StageUse, measured_use
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver, saved_shuffle_rows
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.training_parts import Training, build_training
+from penstock.pipeline.training_plan import plan_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.world import World
@@ -36,7 +38,9 @@ class TrainResult:
     """The step of which metrics and losses speak; None where nothing was evaluated."""
 
     memory: MemoryReport
-    planned_bytes: Mapping[str, int]
+    stages: Sequence[StageUse]
+    """What each stage was to hold, and what it held."""
+
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
 
@@ -62,7 +66,10 @@ def train(
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume else None
-            training = stack.enter_context(build_training(run, World(), monitor, shuffled, folder.path))
+            plan = plan_training(run, monitor, shuffled, folder.path)
+            before_bytes = monitor.sample()
+            training = stack.enter_context(build_training(run, World(), plan))
+            training.model_bytes = max(0, monitor.sample() - before_bytes)
             saver = Saver(folder, training, run)
             if resume:
                 saver.restore(restore_optimizer)
@@ -98,7 +105,7 @@ def run_training(
         losses=hooks.evaluation.losses if hooks.evaluation else {},
         evaluated_step=hooks.evaluated_step,
         memory=monitor.report,
-        planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
+        stages=measured_use(training.budget, monitor.report, training.model_bytes),
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,
         best_step=best_step(saver.folder.evaluations.read(), run.export_config),

@@ -1,0 +1,92 @@
+"""What each stage was to hold, and what it held: planned beside measured, and what to lower."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config.sizes import format_size
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryReport
+
+FIXED = "memory.limit"
+"""The setting of stages that no key of their own makes smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageUse:
+    """The memory of one stage."""
+
+    name: str
+    planned_bytes: int
+    measured_bytes: int | None = None
+    """The most that it held; None before the start."""
+    setting: str = FIXED
+    """The key of the run file that makes it smaller."""
+
+
+def planned_use(budget: MemoryBudget) -> list[StageUse]:
+    """The plan, before the start; what nobody was given comes last."""
+    stages = [
+        StageUse(share.name, share.limit_bytes, None, share.setting) for share in budget.shares.values()
+    ]
+    return [*stages, StageUse("free", budget.unshared_bytes)]
+
+
+def measured_use(budget: MemoryBudget, report: MemoryReport, model_bytes: int) -> list[StageUse]:
+    """The plan beside what was measured.
+
+    Stages of the data path count what they lease. The process is what was there at the start, the model what building
+    it added; what is left of the peak is counted for the step: activations, gradients, and what allocators keep.
+    """
+    measured = {name: share.peak_bytes for name, share in budget.shares.items()}
+    measured |= {"process": report.start_bytes, "model": model_bytes}
+    measured["step"] = 0
+    measured["step"] = max(0, report.peak_bytes - sum(measured.values()))
+    return [
+        StageUse(share.name, share.limit_bytes, measured[share.name], share.setting)
+        for share in budget.shares.values()
+    ]
+
+
+def largest(stages: Sequence[StageUse]) -> StageUse | None:
+    """The stage that held most, of those that a setting of their own can make smaller."""
+    candidates = [stage for stage in stages if stage.setting != FIXED and stage.measured_bytes]
+    return max(candidates, key=lambda stage: stage.measured_bytes or 0, default=None)
+
+
+def as_record(stages: Sequence[StageUse]) -> Mapping[str, Any]:
+    """For the log."""
+    most = largest(stages)
+    return {
+        "stages": {
+            stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
+            for stage in stages
+        },
+        "largest_stage": None if most is None else most.name,
+        "lower": None if most is None else most.setting,
+    }
+
+
+def use_lines(stages: Sequence[StageUse]) -> list[str]:
+    """A table for the terminal."""
+    rows = [("stage", "planned", "measured", "set by")]
+    for stage in stages:
+        measured = "" if stage.measured_bytes is None else format_size(stage.measured_bytes)
+        rows.append((stage.name, format_size(stage.planned_bytes), measured, stage.setting))
+    shown = [index for index in range(4) if any(row[index] for row in rows[1:])]
+    widths = [max(len(row[index]) for row in rows) for index in range(4)]
+    return [_line(row, shown, widths) for row in rows]
+
+
+def _line(row: tuple[str, ...], shown: Sequence[int], widths: Sequence[int]) -> str:
+    """Sizes stand right, words left."""
+    cells = [row[i].rjust(widths[i]) if i in (1, 2) else row[i].ljust(widths[i]) for i in shown]
+    return "  ".join(cells).rstrip()
+
+
+def advice(stages: Sequence[StageUse]) -> str:
+    """Which stage holds most, and what makes it smaller."""
+    most = largest(stages)
+    if most is None or most.measured_bytes is None:
+        return "no stage holds anything that a setting could make smaller"
+    return f"{most.name} holds most ({format_size(most.measured_bytes)}); to take less, lower {most.setting}"

@@ -1,0 +1,94 @@
+"""Everything that is decided before a training run allocates anything: its data, its order, who may hold what."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from penstock.batching.workers.counting import WorkerPlan, plan_workers
+from penstock.models.model import Model
+from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows
+from penstock.pipeline.memory_plan import (
+    EVALUATION,
+    data_path_bytes,
+    limit_of,
+    share_data_path,
+    share_model,
+    share_workers,
+)
+from penstock.pipeline.parts import build_parser
+from penstock.pipeline.requirements import train_section
+from penstock.pipeline.run_config import DataConfig, RunConfig
+from penstock.pipeline.sharded import model_bytes, step_bytes, unallocated_model
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.cores import available_cores
+from penstock.runtime.memory import MemoryMonitor
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """What a run will read, in which order, and how its memory is divided."""
+
+    source: DataSource
+    evaluation_source: DataSource | None
+    model: Model
+    """Without its tables, which are allocated when it is sharded."""
+    num_shuffle_rows: int
+    workers: WorkerPlan
+    budget: MemoryBudget
+
+    @property
+    def workers_text(self) -> str:
+        """How many processes parse."""
+        if not self.workers.count:
+            return "none: parsing is done in a thread of this process"
+        when = ", if measuring says that they help" if self.workers.measured else ""
+        return f"{self.workers.count}{when}"
+
+
+def plan_training(
+    run: RunConfig,
+    monitor: MemoryMonitor,
+    saved_shuffle_rows: int | None = None,
+    beside: Path | None = None,
+) -> TrainingPlan:
+    """Look at the data and count the model, in this order: what is wrong shows before it costs.
+
+    A run that continues keeps the number of rows that its shuffle buffer had (`saved_shuffle_rows`). `beside` is the
+    folder of the run, where indexes of its data are kept; without it nothing is written.
+    """
+    train, data = train_section(run), run.data_config
+    source = source_of(run, "train_input_path", beside)
+    evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
+    torch.manual_seed(train.seed)
+    model = unallocated_model(run, list(source.parser.features))
+    num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
+    shuffle_bytes = num_shuffle_rows * source.survey.row_bytes
+    budget = MemoryBudget(limit_of(run.memory))
+    share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, batch_rows(data)))
+    streams = {"": source.survey} | ({EVALUATION: evaluation_source.survey} if evaluation_source else {})
+    bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes)
+    batch_bytes = batch_rows(data) * source.survey.row_bytes
+    workers = plan_workers(data.num_workers, available_cores(), bytes_left, batch_bytes)
+    share_workers(budget, workers)
+    share_data_path(
+        budget,
+        streams,
+        shuffle_bytes=shuffle_bytes,
+        prefetch_bytes=data.prefetch,
+        by_cost=source.cutting.cost is not None,
+    )
+    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
+
+
+def batch_rows(data: DataConfig) -> int:
+    """Rows of a batch; where cost decides, as many as it may have at most, or as many as the file says otherwise."""
+    return data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
+
+
+def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:
+    """The data of one path of the run file, with labels; what is kept of them goes into a folder of their own."""
+    files = find_files(getattr(run, key), key)
+    parser = build_parser(run, [file.path for file in files])
+    folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
+    return open_source(run.data_config, files, parser, beside=folder)
