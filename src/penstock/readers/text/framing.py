@@ -69,36 +69,33 @@ class CsvRecords:
         if b'"' not in text:
             end = len(text) if is_all else text.rfind(b"\n") + 1
             return end, _num_lines(characters[:end], has_returns=b"\r" in text)
-        is_end = self._ends(characters)
-        ends = np.flatnonzero(is_end)
+        ends = self._ends(characters)
         last = int(ends[-1]) + 1 if ends.size else 0
         end = len(text) if is_all else last
-        return end, len(_starts(is_end[:end]))
+        return end, len(_starts(ends, end))
 
     def starts(self, text: Text) -> Int64Array:
         """As `Framing` says."""
-        return _starts(self._ends(np.frombuffer(text, np.uint8)))
+        return _starts(self._ends(np.frombuffer(text, np.uint8)), len(text))
 
     def ends_inside(self, text: bytes) -> bool:
         """As `Framing` says: a line end after the text would be a part of its last cell."""
-        return b'"' in text and not self._ends(np.frombuffer(text + b"\n", np.uint8))[-1]
+        if b'"' not in text:
+            return False
+        ends = self._ends(np.frombuffer(text + b"\n", np.uint8))
+        return not ends.size or int(ends[-1]) < len(text)
 
-    def _ends(self, characters: Characters) -> BoolArray:
-        """For each character whether it is a line end outside quotes."""
+    def _ends(self, characters: Characters) -> Int64Array:
+        """The line ends outside quotes."""
         is_end = _line_ends(characters, has_returns=True)
         quotes = np.flatnonzero(characters == _QUOTE)
-        if quotes.size:
-            self._clear_quoted(characters, quotes, is_end)
-        return is_end
-
-    def _clear_quoted(self, characters: Characters, quotes: Int64Array, is_end: BoolArray) -> None:
-        if not self._is_each_structural(characters, quotes):
+        if quotes.size and not self._is_each_structural(characters, quotes):
             from penstock.readers.text.quotes import clear_quoted
 
             clear_quoted(characters, ord(self.delimiter), is_end)
-            return
+            return np.flatnonzero(is_end)
         ends = np.flatnonzero(is_end)
-        is_end[ends[np.searchsorted(quotes, ends) % 2 == 1]] = False
+        return ends[np.searchsorted(quotes, ends) % 2 == 0] if quotes.size else ends
 
     def _is_each_structural(self, characters: Characters, quotes: Int64Array) -> bool:
         """Whether all quotes open, close or are doubled, so that counting them tells what is inside."""
@@ -135,7 +132,7 @@ class Lines:
     def starts(self, text: Text) -> Int64Array:
         """As `Framing` says; lines of nothing but spaces are blank."""
         characters = np.frombuffer(text, np.uint8)
-        starts = _starts(characters == _LINE_FEED)
+        starts = _starts(np.flatnonzero(characters == _LINE_FEED), len(characters))
         if (characters[starts] == _BRACE).all():
             return starts
         visible = np.flatnonzero(characters > _SPACE)
@@ -159,9 +156,7 @@ def _num_lines(characters: Characters, has_returns: bool) -> int:
     return num_lines
 
 
-def _starts(is_end: BoolArray) -> Int64Array:
-    """Where lines that have a character begin."""
-    if not is_end.size:
-        return np.empty(0, np.int64)
-    starts = np.flatnonzero(is_end[:-1] > is_end[1:]) + 1
-    return starts if is_end[0] else np.insert(starts, 0, 0)
+def _starts(ends: Int64Array, length: int) -> Int64Array:
+    """Where lines that have a character begin, given their ends: not where another line ends at once."""
+    starts = np.insert(ends + 1, 0, 0)
+    return starts[starts < np.append(ends, length)]
