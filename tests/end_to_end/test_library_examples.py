@@ -1,0 +1,58 @@
+"""Every program of examples/library runs on data that it makes itself, and prints what it promises."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[2] / "examples" / "library"
+
+
+def run(name: str, folder: Path) -> str:
+    """What a program prints, in an empty folder."""
+    command = [sys.executable, str(PROGRAMS / name)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == []
+    return done.stdout
+
+
+def test_there_is_no_program_without_a_test():
+    programs = {path.stem for path in PROGRAMS.glob("*.py")}
+
+    assert programs == {"numpy_loop", "tf_data", "tfrecord_files", "torch_loop"}
+
+
+def test_numpy_loop(tmp_path):
+    lines = run("numpy_loop.py", tmp_path).splitlines()
+
+    assert lines[0] == "['x', 'y'] 237 batches"
+    assert lines[2].endswith("equal")
+
+
+def test_torch_loop(tmp_path):
+    first, last = run("torch_loop.py", tmp_path).splitlines()
+
+    assert first == "30,000 rows of age, item, click"
+    assert last.endswith(" % of 30,000 rows are told right")
+    assert int(last.split()[0]) > 90
+
+
+def test_tfrecord_files(tmp_path):
+    printed = run("tfrecord_files.py", tmp_path)
+
+    assert "train-00003-of-00004.tfrecord" in printed
+    assert "1000 records with\n  language: string\n  num_words: int64\n  words: list<item: int64>" in printed
+    assert "batches of at most 512 words" in printed
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is an extra: penstock[tf]"
+)
+def test_tf_data(tmp_path):
+    *specs, accuracies = run("tf_data.py", tmp_path).splitlines()
+
+    assert specs == ["point: float32 (None, 2)", "inside: int64 (None,)"]
+    assert float(accuracies.split()[-1]) > 0.9
