@@ -13,10 +13,13 @@ from penstock.batching.cost import cut_by_cost
 from penstock.batching.costs import cost_of_column
 from penstock.batching.lengths import SequenceLength
 from penstock.batching.prefetch import prefetch
+from penstock.batching.quality import ShuffleQuality
 from penstock.batching.read_ahead import read_ahead
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
+from penstock.batching.watching import watch_order
 from penstock.config.sizes import MIB
+from penstock.readers.blocks import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
@@ -49,6 +52,7 @@ EVERY_STAGE: dict[str, Make] = {
     "shuffle, by length, all rows": lambda source: shuffle(source, 99, seed=7, bucketing=Bucketing(ONES, 4)),
     "prefetch": _prefetch,
     "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
+    "watch_order": lambda source: watch_order(source, ShuffleQuality(Blocks.of([(0, 0, 10**6)])), "number"),
     "read_ahead under a shuffle": lambda source: shuffle(
         read_ahead(source, Share("read ahead", 500)), 5, seed=7
     ),

@@ -68,6 +68,15 @@ def test_training():
     ]
 
 
+def test_a_shuffled_training_says_how_well_rows_were_mixed():
+    shuffled = replace(TRAINED, shuffle={"block_coverage": 0.873, "label_autocorrelation": 0.0123})
+
+    assert training_summary(shuffled).splitlines()[2] == (
+        "shuffle   a batch draws on 87% of the blocks that an ideal shuffle would; "
+        "neighbouring labels correlate by 0.012"
+    )
+
+
 def test_training_that_was_stopped_says_how_to_go_on():
     assert training_summary(replace(TRAINED, exit_code=130)).splitlines()[-1] == (
         "stopped   by a signal; saved. Go on with --continue_train"

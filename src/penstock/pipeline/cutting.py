@@ -67,7 +67,9 @@ def cutting_of(batching: BatchingSection, features: list[Feature]) -> Cutting:
     bucketing = None
     if batching.bucket_by:
         length = sequences.get(batching.bucket_by) or SequenceLength(batching.bucket_by)
-        bucketing = Bucketing(length, run_rows=batching.batch_size)
+        by_cost = batching.batch_cost_size is not None
+        run_rows = batching.max_batch_rows if by_cost and batching.max_batch_rows else batching.batch_size
+        bucketing = Bucketing(length, run_rows)
     return Cutting(cost, bucketing)
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from penstock.batching.bucketing import read_lengths
 from penstock.batching.leaving_out import without_bad_rows
 from penstock.batching.prefetch import Prefetch, prefetch
+from penstock.batching.quality import ShuffleQuality
 from penstock.batching.read_ahead import read_ahead
 from penstock.batching.resharding import state_for
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
+from penstock.batching.watching import watch_order
 from penstock.batching.workers.choice import Workers
 from penstock.batching.workers.counting import WorkerPlan
 from penstock.config.errors import ConfigError
@@ -106,16 +108,22 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
 
 
 def training_rows(
-    data: DataConfig, source: DataSource, shares: StageShares, num_shuffle_rows: int, shard: Shard = ONE_SHARD
+    data: DataConfig,
+    source: DataSource,
+    shares: StageShares,
+    num_shuffle_rows: int,
+    shard: Shard = ONE_SHARD,
+    quality: ShuffleQuality | None = None,
 ) -> RecordStream:
-    """Record batches to train on: read, shuffled when asked for, cut."""
+    """Record batches to train on: read, shuffled when asked for, cut; `quality` sees how well they are mixed."""
     stream = _read(source, shares, data.seed if data.shuffle else None, shard)
     if num_shuffle_rows:
         piece_rows = min(data.batch_size, num_shuffle_rows)
         stream = shuffle(
             stream, num_shuffle_rows, data.seed, shares.shuffle, source.cutting.bucketing, piece_rows
         )
-    return _usable(source, source.cutting.cut(stream, data, source.parser.file_paths, shares.cut))
+    stream = _usable(source, source.cutting.cut(stream, data, source.parser.file_paths, shares.cut))
+    return stream if quality is None else watch_order(stream, quality, next(iter(data.label_fields), None))
 
 
 def training_batches(
@@ -125,9 +133,10 @@ def training_batches(
     num_shuffle_rows: int,
     shard: Shard = ONE_SHARD,
     workers: Workers | None = None,
+    quality: ShuffleQuality | None = None,
 ) -> Prefetch[Batch]:
     """Batches to train on, made by a background thread, and by worker processes where there are any."""
-    stream = training_rows(data, source, shares, num_shuffle_rows, shard)
+    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality)
     loader = BatchLoader(stream, source.parser, workers=workers, quarantine=source.quarantine)
     return prefetch(loader, shares.prefetch)
 

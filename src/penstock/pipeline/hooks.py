@@ -132,11 +132,13 @@ class TrainingHooks:
 
     def _tell_end(self, progress: TrainingProgress) -> None:
         report = self._monitor.report
+        quality = self._training.quality
         self._log.tell(
             "end",
             progress.step,
             rows=progress.rows,
             epoch=progress.epoch,
+            shuffle=None if quality is None else quality.score(),
             memory={
                 "peak_bytes": report.peak_bytes,
                 "peak_stage": report.peak_stage,

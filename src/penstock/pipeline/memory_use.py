@@ -35,11 +35,12 @@ def planned_use(budget: MemoryBudget) -> list[StageUse]:
 def measured_use(budget: MemoryBudget, report: MemoryReport, model_bytes: int) -> list[StageUse]:
     """The plan beside what was measured.
 
-    Stages of the data path count what they lease. The process is what was there at the start, the model what building
-    it added; what is left of the peak is counted for the step: activations, gradients, and what allocators keep.
+    Stages of the data path count what they lease. The process is what was there when the plan was made, the model what
+    building it added; what is left of the peak is counted for the step: activations, gradients, and what allocators
+    keep.
     """
     measured = {name: share.peak_bytes for name, share in budget.shares.items()}
-    measured |= {"process": report.start_bytes, "model": model_bytes}
+    measured |= {"process": budget.shares["process"].limit_bytes, "model": model_bytes}
     measured["step"] = 0
     measured["step"] = max(0, report.peak_bytes - sum(measured.values()))
     return [

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from penstock.config.errors import PenstockError
-from penstock.prep.rewrite import RewriteOptions, RewriteSummary, rewrite
+from penstock.prep.rewrite import RewriteOptions, RewriteSummary, check_output, rewrite
 from penstock.prep.rewrite.rewriting import CountRows, Watcher
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
@@ -36,6 +36,7 @@ def rewrite_files(
     plain: bool = False,
 ) -> RewriteSummary:
     """Write the rows of files of any format to Parquet files in the folder `out`."""
+    check_output(out, [file.path for file in files], overwrite)
     with stop_on_signal() as stop:
         source = survey(reading, files, Wanted(columns))
         return rewrite(source, out, options, overwrite=overwrite, watcher=_Shown(stop, plain))

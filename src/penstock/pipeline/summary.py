@@ -1,6 +1,6 @@
 """What a command prints at its end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.config.sizes import format_size
 from penstock.pipeline.checking import CheckResult
@@ -38,13 +38,24 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
         *stage_lines(result.stages),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
     ]
+    if result.shuffle:
+        lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))
     if result.best_step is not None and result.best_step != result.steps:
+        at = [name for name, _ in lines].index("eval") + 1
         lines.insert(
-            3, ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")
+            at, ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")
         )
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
     return lines
+
+
+def shuffle_line(score: Mapping[str, float]) -> str:
+    """How well rows were mixed, against an ideal shuffle."""
+    line = f"a batch draws on {score['block_coverage']:.0%} of the blocks that an ideal shuffle would"
+    if "label_autocorrelation" in score:
+        line += f"; neighbouring labels correlate by {score['label_autocorrelation']:.3f}"
+    return line
 
 
 def evaluation_line(result: TrainResult) -> str:

@@ -41,6 +41,9 @@ class TrainResult:
     stages: Sequence[StageUse]
     """What each stage was to hold, and what it held."""
 
+    shuffle: Mapping[str, float] | None = None
+    """How well the rows were mixed (batching.quality); None without shuffling."""
+
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
 
@@ -106,6 +109,7 @@ def run_training(
         evaluated_step=hooks.evaluated_step,
         memory=monitor.report,
         stages=measured_use(training.budget, monitor.report, training.model_bytes),
+        shuffle=None if training.quality is None else training.quality.score(),
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,
         best_step=best_step(saver.folder.evaluations.read(), run.export_config),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.batching.prefetch import Prefetch
+from penstock.batching.quality import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
 from penstock.loops.cadence import End, Every
 from penstock.loops.progress import TrainingProgress
@@ -45,6 +46,8 @@ class Training:
     shard: Shard
     total_steps: int | None
     """How many steps the whole run takes, where that is known before it is done."""
+    quality: ShuffleQuality | None = None
+    """How well the rows are mixed, where they are shuffled."""
     model_bytes: int = 0
     """What building the model added to the process."""
 
@@ -58,8 +61,9 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         shard = Shard(world.rank, world.num_ranks)
         shares = StageShares.of(budget)
         workers = workers_of(plan.workers, shares)
+        quality = ShuffleQuality(source.survey.blocks) if plan.num_shuffle_rows else None
         batches = stack.enter_context(
-            training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers)
+            training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers, quality)
         )
         sharded = shard_model(model, train, world)
         dense = dense_optimizer(train.dense_optimizer, dense_parameters(sharded.module).items())
@@ -82,6 +86,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             budget=budget,
             num_shuffle_rows=plan.num_shuffle_rows,
             shard=shard,
+            quality=quality,
             total_steps=total_steps(train, source.num_batches(data)),
         )
 
