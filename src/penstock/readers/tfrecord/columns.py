@@ -145,7 +145,7 @@ def _bitmap(present: BoolArray, num_null: int) -> pa.Buffer | None:
 def _finished(native: Any, column: int, feature: Feature) -> Any:
     """The column in the type that it is given out as, with its default."""
     try:
-        values = native.cast(feature.arrow_type)
+        values = native if native.type == feature.arrow_type else native.cast(feature.arrow_type)
     except pa.ArrowInvalid as error:
         row = _first_row_that_fails(native, feature.arrow_type)
         raise UnusableRecord(row, _misfit(native[row], feature), column) from error

@@ -27,7 +27,7 @@ def record_ends(content: bytes | memoryview) -> Int64Array:
     """The ends of the records that begin in the bytes; the last may lie outside of them, a header be cut off."""
     ends = np.empty(len(content) // _LEAST_RECORD_BYTES + 1, np.int64)
     failure = np.zeros(4, np.int64)
-    num_records = scan(np.frombuffer(content, np.uint8), 0, ends, failure)
+    num_records = scan(np.frombuffer(content, np.uint8), ends, failure)
     if num_records < 0:
         raise of_failure(failure.tolist(), [])
     return ends[:num_records]
@@ -109,14 +109,15 @@ def _explain(bad: UnusableRecord, file: DataFile, source: TextFile, offset: int,
     """The problem with file, record and byte."""
     if row + bad.row == 0 and source.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
         return DataError(f"{file.path}: is compressed with gzip; give it a name that ends with .gz")
-    place = offset + (int(ends[-1]) if (ends := _ends_before(source, offset, bad.row)).size else 0)
+    place = _end_of_records(source, offset, bad.row)
     return DataError(f"{file.path}: record {row + bad.row} at byte {place}: {bad.problem}")
 
 
-def _ends_before(source: TextFile, offset: int, num_records: int) -> Int64Array:
-    ends = np.empty(num_records, np.int64)
-    scan(np.frombuffer(source.read(offset, CHUNK_BYTES), np.uint8), 0, ends, np.zeros(4, np.int64))
-    return ends
+def _end_of_records(source: TextFile, offset: int, num_records: int) -> int:
+    """Where so many records end, all of one chunk, the first of which begins at an offset."""
+    ends = np.zeros(num_records + 1, np.int64)
+    scan(np.frombuffer(source.read(offset, CHUNK_BYTES), np.uint8), ends[1:], np.zeros(4, np.int64))
+    return offset + int(ends[-1])
 
 
 def offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
@@ -125,5 +126,4 @@ def offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
     chunk = int(np.searchsorted(ends, row, side="right"))
     offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
     with closing(TextFile(file)) as source:
-        before = _ends_before(source, offset, num_before)
-    return offset + (int(before[-1]) if before.size else 0)
+        return _end_of_records(source, offset, num_before)

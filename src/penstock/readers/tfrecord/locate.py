@@ -26,9 +26,7 @@ _compiled = njit(cache=True, nogil=True)
 MISSING = -1  # the begin of a cell whose feature the record does not have
 
 # Why a record cannot be used.
-LENGTH_CHECK, TORN, DATA_CHECK, NOT_AN_EXAMPLE, IN_PARTS, OTHER_KIND, NOT_ONE_VALUE, OTHER_LENGTH = range(
-    1, 9
-)
+LENGTH_CHECK, TORN, DATA_CHECK, NOT_AN_EXAMPLE, IN_PARTS, OTHER_KIND, NOT_ONE_VALUE = range(1, 8)
 
 _REMEMBERED_KEYS = 4096
 
@@ -41,17 +39,17 @@ def fail(failure: Any, reason: Any, row: Any, column: Any, number: Any) -> Any:
 
 
 @_compiled
-def scan(data: Any, start: Any, ends: Any, failure: Any) -> Any:
-    """The ends of the records that begin in `data`, from the one at `start` on; the last may end outside of it.
+def scan(data: Any, ends: Any, failure: Any) -> Any:
+    """The ends of the records that begin in `data`; the last may lie outside of it.
 
     Gives their number, at most as many as `ends` holds.
     """
     base = address_of(data)
-    count, at = 0, base + start
+    count, at = 0, base
     while count < len(ends) and at + HEADER_BYTES <= base + len(data):
         data_end = data_end_of(at)
         if data_end == BAD:
-            return fail(failure, LENGTH_CHECK, count, -1, at - base)
+            return fail(failure, LENGTH_CHECK, count, -1, 0)
         at = data_end + FOOTER_BYTES
         ends[count] = at - base
         count += 1
@@ -109,12 +107,8 @@ def locate(  # noqa: C901
     arrays would cost several times the work. Records mostly have their keys in the order of the one before, so
     that comparing a key with the one that stood there finds its column.
     """
-    base, keys, offsets, table = (
-        address_of(data),
-        address_of(key_data),
-        address_of(key_offsets),
-        address_of(slots),
-    )
+    base, keys = address_of(data), address_of(key_data)
+    offsets, table = address_of(key_offsets), address_of(slots)
     remembered = np.full((_REMEMBERED_KEYS, 3), -1)
     at, end = base + start, base + len(data)
     for row in range(num_rows):

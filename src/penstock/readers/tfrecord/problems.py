@@ -18,7 +18,7 @@ DECLARE = "declare its type in the schema (in a run file: data_config.input_fiel
 _AGAIN = "copy or write the file again"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class UnusableRecord(Exception):
     """A record, or one feature of it, that cannot be used; rows are counted from the start of some bytes."""
 

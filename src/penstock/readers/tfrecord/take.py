@@ -131,13 +131,13 @@ def take_int64_scalars(data: Any, cells: Any, columns: Any, values: Any, present
             if not is_one:
                 count = count_list(begin, end, INT64_KIND)[0]
                 if count == BAD:
-                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, 0)
                 if count > 1:
                     return fail(failure, NOT_ONE_VALUE, row, column, count)
                 if count == 0:
                     continue
                 if _put_int64s(begin, end, out + 8 * (i * len(cells) + row)) == BAD:
-                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, 0)
             else:
                 values[i, row] = np.int64(value)
             present[i, row] = 1
@@ -159,7 +159,7 @@ def take_float_scalars(data: Any, cells: Any, columns: Any, values: Any, present
             if not is_one:
                 count = count_list(begin, end, FLOAT_KIND)[0]
                 if count == BAD:
-                    return fail(failure, NOT_AN_EXAMPLE, row, column, begin - base)
+                    return fail(failure, NOT_AN_EXAMPLE, row, column, 0)
                 if count > 1:
                     return fail(failure, NOT_ONE_VALUE, row, column, count)
                 if count == 0:
@@ -181,7 +181,7 @@ def count(data: Any, cells: Any, column: Any, kind: Any, lengths: Any, sizes: An
         if begin != MISSING:
             lengths[row], sizes[row] = count_list(base + begin, base + end, kind)
             if lengths[row] == BAD:
-                return fail(failure, NOT_AN_EXAMPLE, row, column, begin)
+                return fail(failure, NOT_AN_EXAMPLE, row, column, 0)
     return 0
 
 
@@ -198,7 +198,7 @@ def take_numbers(data: Any, cells: Any, column: Any, kind: Any, values: Any, fai
         else:
             out = _put_int64s(base + begin, base + end, out)
             if out == BAD:
-                return fail(failure, NOT_AN_EXAMPLE, row, column, begin)
+                return fail(failure, NOT_AN_EXAMPLE, row, column, 0)
     return 0
 
 
