@@ -10,11 +10,12 @@ def test_a_parquet_file(desk: Desk):
 
     lines = done.stdout.splitlines()
     assert lines[:4] == ["Parquet files", "  files: 1", "  rows: 6", "  row groups: 1"]
-    assert lines[-4:] == [
-        "  user_id  int64   0",
-        "  item_id  int64   0",
-        "  price    double  1",
-        "  click    int64   0",
+    assert [line.split() for line in lines[-5:]] == [
+        ["column", "type", "nulls", "distinct", "min", "max"],
+        ["user_id", "int64", "0", "6", "1", "6"],
+        ["item_id", "int64", "0", "6", "4", "9"],
+        ["price", "double", "16.7%", "5", "0.5", "4.5"],
+        ["click", "int64", "0", "2", "0", "1"],
     ]
 
 
@@ -25,6 +26,39 @@ def test_as_json(desk: Desk):
     assert found["rows"] == 6
     assert [column["column"] for column in found["columns"]] == list(CLICKS)
     assert found["warnings"] == []
+
+
+def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
+    desk.write("clicks.csv", "user_id,price\n" + "123456,0.5\n" * 100_000)
+
+    done = desk.penstock("inspect", "clicks.csv", "--full", "--plain")
+
+    lines = done.stdout.splitlines()
+    assert lines[0] == "CSV files (first line taken for names)"
+    assert lines[2] == "  rows: 100,000"
+    assert lines[-1].endswith("as Parquet, and read faster; penstock rewrite clicks.csv NEW_FOLDER")
+    assert done.stderr.splitlines()[-1] == "inspecting: rows 100,000/100,000"
+
+
+def test_text_without_a_header(desk: Desk):
+    desk.write("clicks.tsv", "1\tx\n2\ty\n")
+
+    found = json.loads(desk.penstock("inspect", "clicks.tsv", "--no-header", "--json").stdout)
+
+    assert found["kind"] == "CSV files (without a header)"
+    assert [(column["column"], column["type"]) for column in found["columns"]] == [
+        ("c0", "int64"),
+        ("c1", "string"),
+    ]
+
+
+def test_a_mistake_is_one_line(desk: Desk):
+    done = desk.penstock("inspect", "clicks.parqet")
+
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "error: clicks.parqet: no such file or directory; did you mean 'clicks.parquet'?\n",
+    )
 
 
 def test_a_run(trained_desk: Desk):

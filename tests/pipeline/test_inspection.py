@@ -46,9 +46,9 @@ def test_for_people(parquet_folder):
 
     assert lines[:4] == ["Parquet files", "  files: 2", "  rows: 8", "  row groups: 3"]
     assert [line.split() for line in lines[-3:]] == [
-        ["column", "type", "nulls", "distinct", "min", "max", "length", "most", "frequent"],
-        ["id", "int64", "50.0%", "2", "1", "3", "1", "(50%)"],
-        ["tags", "list<int64>", "25.0%", "3", "1", "3", "1.0", "3", "(33%)"],
+        ["column", "type", "nulls", "distinct", "min", "max", "length"],
+        ["id", "int64", "50.0%", "2", "1", "3"],
+        ["tags", "list<int64>", "25.0%", "3", "1", "3", "1.0"],
     ]
 
 

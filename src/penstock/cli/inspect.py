@@ -9,15 +9,13 @@ import typer
 
 from penstock.cli import options
 from penstock.cli.errors import one_line_errors
-from penstock.cli.rewrite import DatasetType, Delimiter, Fields, Header
+from penstock.cli.rewrite import DatasetType, Delimiter, Fields, Header, Memory
 
 
 def inspect(
     path: Annotated[str, typer.Argument(help="Data of any format, a checkpoint or a run.")],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
-    memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the whole process.")
-    ] = "512MiB",
+    memory: Memory = None,
     delimiter: Delimiter = None,
     header: Header = True,
     fields: Fields = None,
@@ -37,7 +35,8 @@ def inspect(
             "fields": fields,
             "dataset_type": dataset_type,
         }
-        look = DataLook(full=full, memory_bytes=size_of("--memory", memory), plain=plain, reading=reading)
+        memory_bytes = None if memory is None else size_of("--memory", memory)
+        look = DataLook(full=full, memory_bytes=memory_bytes, plain=plain, reading=reading)
         found = inspect_path(path, look)
         if as_json:
             print(json.dumps(found.as_dict(), indent=2))

@@ -26,6 +26,10 @@ DatasetType = Annotated[
     str | None,
     typer.Option("--dataset-type", help="The input's format, such as CsvDataset, where no suffix tells."),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Memory limit of the whole process; default 512MiB."),
+]
 
 
 def rewrite(
@@ -45,9 +49,7 @@ def rewrite(
     columns: Annotated[
         str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order.")
     ] = None,
-    memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the whole process.")
-    ] = "512MiB",
+    memory: Memory = None,
     file_format: Annotated[str, typer.Option("--format", help="parquet.")] = "parquet",
     delimiter: Delimiter = None,
     header: Header = True,
@@ -79,7 +81,7 @@ def rewrite(
             file_bytes=size_of("--file-size", file_size or "256MiB"),
             row_group_bytes=size_of("--row-group", row_group),
             compression=compression,
-            memory_bytes=size_of("--memory", memory),
+            memory_bytes=None if memory is None else size_of("--memory", memory),
             verify=verify,
         )
         found = files_of(source)

@@ -9,7 +9,9 @@ import pyarrow.types as pt
 from penstock.prep.profile import ColumnFacts, DataProfile
 
 _SHOWN_PART = 0.05
-"""The most frequent value is shown where it is at least this part."""
+"""The most frequent value is shown where it is at least this part..."""
+_STANDS_OUT = 1.1
+"""...and so many times as frequent as if all values were equally frequent."""
 _MOST_TEXT = 20
 
 
@@ -50,9 +52,6 @@ def shown_columns(profile: DataProfile) -> list[dict[str, str]]:
 
 
 def _shown(column: ColumnFacts, profile: DataProfile) -> dict[str, str]:
-    frequent = ""
-    if column.top is not None and column.top[1] >= _SHOWN_PART and column.distinct > 1:
-        frequent = f"{_short(column.top[0])} ({column.top[1]:.0%})"
     return {
         "column": column.name,
         "type": short_type(column.type),
@@ -61,8 +60,16 @@ def _shown(column: ColumnFacts, profile: DataProfile) -> dict[str, str]:
         "min": _short(column.least),
         "max": _short(column.most),
         "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
-        "most frequent": frequent,
+        "most frequent": _frequent(column),
     }
+
+
+def _frequent(column: ColumnFacts) -> str:
+    if column.top is None or column.distinct < 2:
+        return ""
+    value, part = column.top
+    stands_out = part >= _SHOWN_PART and part * column.distinct >= _STANDS_OUT
+    return f"{_short(value)} ({part:.0%})" if stands_out else ""
 
 
 def _distinct(column: ColumnFacts, profile: DataProfile) -> str:
@@ -104,7 +111,7 @@ def _short(value: Any) -> str:
         return f"{value:.5g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="seconds")
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)) or "''"
     text = "".join(character if character.isprintable() else "·" for character in text)
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 

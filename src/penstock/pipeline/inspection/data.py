@@ -18,6 +18,7 @@ from penstock.prep.profile.advice import Storage
 from penstock.prep.profile.dataset import num_chosen_rows
 from penstock.prep.profile.distinct import STANDARD_ERROR
 from penstock.prep.profile.footers import with_footers
+from penstock.prep.profile.memory import memory_limit
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, dataset_type_of
 from penstock.runtime.budget import Share
@@ -45,8 +46,8 @@ class DataLook:
 
     full: bool = False
     """At all rows, with a progress bar."""
-    memory_bytes: int = 512 * MIB
-    """Of the whole process."""
+    memory_bytes: int | None = None
+    """Of the whole process; None: 512 MiB, and more where the process is large already."""
     plain: bool = False
     reading: dict[str, str | bool | None] = field(default_factory=dict)
     """Arguments of `reading_of`."""
@@ -84,12 +85,14 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
 def _profile(surveyed: Survey, look: DataLook) -> DataProfile:
     row_bytes = surveyed.row_bytes  # looked up before memory is measured, since that reads a few rows
     pa.default_memory_pool().release_unused()
-    free_bytes = (look.memory_bytes - tree_bytes()) * 7 // 8 - _SKETCH_BYTES
+    process_bytes = tree_bytes()
+    limit_bytes = memory_limit(look.memory_bytes, process_bytes)
+    free_bytes = (limit_bytes - process_bytes) * 7 // 8 - _SKETCH_BYTES
     if free_bytes < surveyed.least_bytes:
-        needed_bytes = look.memory_bytes + (surveyed.least_bytes - free_bytes) * 8 // 7
+        needed_bytes = limit_bytes + (surveyed.least_bytes - free_bytes) * 8 // 7
         raise BudgetExceeded(
             f"looking at rows of {format_size(row_bytes)} needs about {format_size(needed_bytes)} but may hold "
-            f"{format_size(look.memory_bytes)}; raise --memory"
+            f"{format_size(limit_bytes)}; raise --memory"
         )
     share = Share("the reader", min(free_bytes, surveyed.ample_bytes), "--memory")
     with _progress(surveyed, look) as progress:

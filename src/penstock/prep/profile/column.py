@@ -44,6 +44,7 @@ class ColumnProfile:
     def __init__(self, field: "pa.Field[Any]") -> None:
         self._name, self._type = field.name, field.type
         self._num_rows = self._num_nulls = self._num_nan = self._num_numbers = 0
+        self._num_items = 0
         self._total_length: int | None = None
         self._sum = 0.0
         self._least: Any = None
@@ -73,7 +74,7 @@ class ColumnProfile:
             type=self._type,
             num_rows=self._num_rows,
             num_nulls=self._num_nulls,
-            distinct=self._distinct.count,
+            distinct=min(self._distinct.count, self._num_items),
             distinct_is_exact=self._distinct.is_exact,
             least=self._least,
             most=self._most,
@@ -97,6 +98,7 @@ class ColumnProfile:
             self._total_length = (self._total_length or 0) + int(pc.sum(lengths).as_py() or 0)
 
     def _see(self, items: Any) -> None:
+        self._num_items += len(items)
         hashes = value_hashes(items)
         runs = HashRuns.of(hashes)
         self._distinct.add(runs)

@@ -7,8 +7,9 @@ bucket at a time, sorts it, and appends it to the output. Without a shuffle ther
 its name when it is whole, with as many rows as were read, and the same ones.
 """
 
+from penstock.prep.rewrite.folder import check_output
 from penstock.prep.rewrite.options import COMPRESSIONS, RewriteOptions
 from penstock.prep.rewrite.rewriting import rewrite
 from penstock.prep.rewrite.summary import SUMMARY_NAME, RewriteSummary
 
-__all__ = ["COMPRESSIONS", "SUMMARY_NAME", "RewriteOptions", "RewriteSummary", "rewrite"]
+__all__ = ["COMPRESSIONS", "SUMMARY_NAME", "RewriteOptions", "RewriteSummary", "check_output", "rewrite"]

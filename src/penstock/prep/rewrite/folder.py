@@ -17,9 +17,8 @@ def whole_folder(out: Path, inputs: Iterable[str], overwrite: bool) -> Iterator[
 
     What a killed run left there is removed by the next one; a run that is still at work is noticed.
     """
+    check_output(out, inputs, overwrite)
     out = Path(os.path.abspath(out))
-    _check_free(out, overwrite)
-    _check_apart(out, inputs)
     staging = out.with_name(f".{out.name}.partial")
     try:
         staging.mkdir(parents=True, exist_ok=True)
@@ -32,6 +31,16 @@ def whole_folder(out: Path, inputs: Iterable[str], overwrite: bool) -> Iterator[
                 shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
         raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error
+
+
+def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
+    """Refuse a folder whose content would be lost, and one that is being read."""
+    _check_free(out, overwrite)
+    for path in inputs:
+        if "://" not in path and out.resolve() in Path(path).resolve().parents:
+            raise ConfigError(
+                f"{out}: holds the input {Path(path).name}; choose another folder for the output"
+            )
 
 
 def flush_to_disk(path: Path) -> None:
@@ -57,14 +66,6 @@ def _check_free(out: Path, overwrite: bool) -> None:
             f"{out}: has no {SUMMARY_NAME}, so that it was not written by penstock rewrite and is not overwritten; "
             "choose another folder"
         )
-
-
-def _check_apart(out: Path, inputs: Iterable[str]) -> None:
-    for path in inputs:
-        if "://" not in path and out.resolve() in Path(path).resolve().parents:
-            raise ConfigError(
-                f"{out}: holds the input {Path(path).name}; choose another folder for the output"
-            )
 
 
 @contextmanager

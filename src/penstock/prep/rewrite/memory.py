@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
+from penstock.prep.profile.memory import memory_limit
 from penstock.prep.rewrite.options import RewriteOptions
 from penstock.prep.rewrite.shuffling import ShuffleSizes
 from penstock.readers.survey import Survey
@@ -39,7 +40,8 @@ def share_memory(survey: Survey, options: RewriteOptions, process_bytes: int) ->
     The passes of a shuffle come one after the other: the first has the reader and rows that wait for their buckets, the
     second a bucket and a row group.
     """
-    usable_bytes = max(0, options.memory_bytes - process_bytes) * 7 // 8
+    limit_bytes = memory_limit(options.memory_bytes, process_bytes)
+    usable_bytes = _usable_bytes(options, process_bytes)
     group_bytes = _GROUP_COPIES * options.row_group_bytes
     if options.shuffle:
         reader_bytes = max(survey.least_bytes, min(survey.ample_bytes, usable_bytes // 2))
@@ -53,7 +55,7 @@ def share_memory(survey: Survey, options: RewriteOptions, process_bytes: int) ->
     if usable_bytes < least_bytes:
         raise BudgetExceeded(
             f"rewriting needs at least {format_size(process_bytes + least_bytes * 8 // 7 + MIB)}, row groups of "
-            f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(options.memory_bytes)}; "
+            f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(limit_bytes)}; "
             f"raise {SETTING}, or lower --row-group"
         )
     waiting_bytes = min(_MOST_WAITING_BYTES, (usable_bytes - reader_bytes) // _WAITING_COPIES)
@@ -63,3 +65,13 @@ def share_memory(survey: Survey, options: RewriteOptions, process_bytes: int) ->
         piece_rows=max(1, min(waiting_bytes // _PIECES, options.row_group_bytes) // survey.row_bytes),
     )
     return MemoryShares(Share("the reader", reader_bytes, SETTING), sizes)
+
+
+def share_verifying(survey: Survey, options: RewriteOptions, process_bytes: int) -> Share:
+    """What reading the written files may hold: nothing else is at work then."""
+    usable_bytes = _usable_bytes(options, process_bytes)
+    return Share("the reader", max(survey.least_bytes, min(survey.ample_bytes, usable_bytes)), SETTING)
+
+
+def _usable_bytes(options: RewriteOptions, process_bytes: int) -> int:
+    return max(0, memory_limit(options.memory_bytes, process_bytes) - process_bytes) * 7 // 8

@@ -24,8 +24,8 @@ class RewriteOptions:
     row_group_bytes: int = 32 * MIB
     """About what a row group takes in memory."""
     compression: str = "zstd"
-    memory_bytes: int = 512 * MIB
-    """Of the whole process."""
+    memory_bytes: int | None = None
+    """Of the whole process; None: 512 MiB, and more where the process is large already."""
     verify: bool = False
     """Read the written files again and compare all rows."""
 

@@ -12,7 +12,7 @@ from penstock.config.errors import DataError
 from penstock.prep.rewrite.estimate import KEY_BYTES, estimate
 from penstock.prep.rewrite.folder import whole_folder
 from penstock.prep.rewrite.layout import plan_output
-from penstock.prep.rewrite.memory import share_memory
+from penstock.prep.rewrite.memory import share_memory, share_verifying
 from penstock.prep.rewrite.options import RewriteOptions
 from penstock.prep.rewrite.output import OutputFiles
 from penstock.prep.rewrite.room import check_room, room_needed
@@ -139,13 +139,18 @@ class _Work:
                 f"{num_rows} rows were written but {self._read.num_rows} were read; rewrite again"
             )
         if self._options.verify:
-            files = [DataFile(str(path), path.stat().st_size) for path in paths]
-            found = Tally()
-            with self._stage("verifying") as count:
-                stream = read_blocks(take_survey(ReadingSection(), files, Wanted()), self._shares.reader)
-                for _ in _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), found, count):
-                    pass
-            self._compare(found, "the written files")
+            self._compare(self._read_back(paths), "the written files")
+
+    def _read_back(self, paths: Sequence[Path]) -> Tally:
+        files = [DataFile(str(path), path.stat().st_size) for path in paths]
+        written = take_survey(ReadingSection(), files, Wanted())
+        pa.default_memory_pool().release_unused()
+        stream = read_blocks(written, share_verifying(written, self._options, tree_bytes()))
+        found = Tally()
+        with self._stage("verifying") as count:
+            for _ in _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), found, count):
+                pass
+        return found
 
     def _compare(self, found: Tally, where: str) -> None:
         if (found.num_rows, found.checksum) != (self._read.num_rows, self._read.checksum):

@@ -1,0 +1,207 @@
+"""`penstock rewrite`: any format in, well-sized Parquet out."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import penstock
+from tests.cli.desk import CLICKS, Desk
+
+ROWS = Counter(zip(*CLICKS.values(), strict=True))
+
+
+def rows_of(desk: Desk, folder: str) -> list[tuple[object, ...]]:
+    table = pq.read_table(desk.folder / folder).select(list(CLICKS))
+    return list(zip(*table.to_pydict().values(), strict=True))
+
+
+def test_in_the_order_of_the_input(desk: Desk):
+    done = desk.penstock("rewrite", "clicks.parquet", "out")
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        "out: 6 rows in the order of the input",
+        "  files: 1, row groups: 1 of about 6 rows",
+    ]
+    assert done.stderr.splitlines()[0].startswith("disk: needs about ")
+    assert rows_of(desk, "out") == list(ROWS)
+
+
+def test_shuffled_into_files(desk: Desk):
+    done = desk.penstock(
+        "rewrite", "clicks.parquet", "out", "--shuffle", "--seed", "7", "--files", "2", "--verify"
+    )
+
+    assert done.exit_code == 0, done.stderr
+    assert "6 rows shuffled with seed 7" in done.stdout
+    assert "(all rows read back)" in done.stdout
+    assert sorted(path.name for path in (desk.folder / "out").iterdir()) == [
+        "_rewrite.json",
+        "part-00000.parquet",
+        "part-00001.parquet",
+    ]
+    assert Counter(rows_of(desk, "out")) == ROWS
+    assert rows_of(desk, "out") != list(ROWS)
+
+
+def test_some_columns_in_another_compression(desk: Desk):
+    words = ["--columns", "click,user_id", "--compression", "snappy"]
+    assert desk.penstock("rewrite", "clicks.parquet", "out", *words).exit_code == 0
+
+    footer = pq.read_metadata(desk.folder / "out" / "part-00000.parquet")
+    assert footer.schema.names == ["click", "user_id"]
+    assert footer.row_group(0).column(0).compression == "SNAPPY"
+
+
+def write_csv(desk: Desk) -> str:
+    pyarrow.csv.write_csv(pa.table(CLICKS), desk.folder / "clicks.csv")
+    return "clicks.csv"
+
+
+def write_compressed_csv(desk: Desk) -> str:
+    with pa.CompressedOutputStream(str(desk.folder / "clicks.csv.gz"), "gzip") as sink:
+        pyarrow.csv.write_csv(pa.table(CLICKS), sink)
+    return "clicks.csv.gz"
+
+
+def write_arrow(desk: Desk) -> str:
+    pyarrow.feather.write_feather(pa.table(CLICKS), str(desk.folder / "clicks.arrow"))
+    return "clicks.arrow"
+
+
+def write_json(desk: Desk) -> str:
+    desk.write("clicks.jsonl", "".join(f"{json.dumps(row)}\n" for row in pa.table(CLICKS).to_pylist()))
+    return "clicks.jsonl"
+
+
+def write_tfrecord(desk: Desk) -> str:
+    penstock.write_tfrecord(desk.folder / "clicks.tfrecord", pa.table(CLICKS))
+    return "clicks.tfrecord"
+
+
+def write_numpy(desk: Desk) -> str:
+    np.savez(desk.folder / "clicks.npz", **{name: np.array(values) for name, values in NO_NULLS.items()})
+    return "clicks.npz"
+
+
+NO_NULLS = CLICKS | {"price": [0.5, 1.5, 2.0, 2.5, 3.5, 4.5]}
+WRITERS = [write_csv, write_compressed_csv, write_arrow, write_json, write_tfrecord]
+
+
+@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
+def test_every_format(desk: Desk, write):
+    done = desk.penstock("rewrite", write(desk), "out", "--shuffle", "--verify")
+
+    assert done.exit_code == 0, done.stderr
+    assert Counter(rows_of(desk, "out")) == ROWS
+
+
+def test_arrays(desk: Desk):
+    done = desk.penstock("rewrite", write_numpy(desk), "out", "--shuffle", "--verify")
+
+    assert done.exit_code == 0, done.stderr
+    assert Counter(rows_of(desk, "out")) == Counter(zip(*NO_NULLS.values(), strict=True))
+
+
+def test_text_without_a_header(desk: Desk):
+    desk.write("clicks.txt", "1|0.5|a\n2||b\n")
+
+    named = desk.penstock("rewrite", "clicks.txt", "named", "--no-header", "--delimiter", "|")
+    words = ["--no-header", "--delimiter", "|", "--fields", "user:STRING;price:FLOAT;city:STRING"]
+    declared = desk.penstock("rewrite", "clicks.txt", "declared", *words)
+
+    assert (named.exit_code, declared.exit_code) == (0, 0), named.stderr + declared.stderr
+    assert pq.read_table(desk.folder / "named").to_pydict() == {
+        "c0": [1, 2],
+        "c1": [0.5, None],
+        "c2": ["a", "b"],
+    }
+    assert pq.read_table(desk.folder / "declared").to_pydict() == {
+        "user": ["1", "2"],
+        "price": [0.5, None],
+        "city": ["a", "b"],
+    }
+
+
+MISTAKES = {
+    "a format": (["--format", "csv"], "--format is 'csv'; rewriting writes parquet"),
+    "a compression": (
+        ["--compression", "zst"],
+        "--compression: there is no 'zst'; did you mean 'zstd'?",
+    ),
+    "a size": (
+        ["--file-size", "big"],
+        "--file-size is 'big'; expected a size such as 4GiB, 64MiB, 10MB or a number of bytes",
+    ),
+    "two ways": (
+        ["--files", "2", "--file-size", "1MiB"],
+        "--files and --file-size say the same in two ways; give one of them",
+    ),
+    "a seed alone": (["--seed", "7"], "--seed has no effect without --shuffle"),
+    "a column": (
+        ["--columns", "clik"],
+        "clicks.parquet: there is no column 'clik'; did you mean 'click'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(desk: Desk, words, message):
+    before = desk.content()
+
+    done = desk.penstock("rewrite", "clicks.parquet", "out", *words)
+
+    assert (done.exit_code, done.stderr) == (1, f"error: {message}\n")
+    assert desk.content() == before
+
+
+def test_a_folder_that_is_not_empty(desk: Desk):
+    desk.penstock("rewrite", "clicks.parquet", "out")
+
+    done = desk.penstock("rewrite", "clicks.parquet", "out")
+    again = desk.penstock("rewrite", "clicks.parquet", "out", "--overwrite")
+
+    assert done.stderr == "error: out: is not empty; choose another folder, or replace it with --overwrite\n"
+    assert again.exit_code == 0
+
+
+STOPPED = """
+import os, signal, sys
+from penstock.cli.app import app
+from penstock.prep.rewrite import rewriting
+
+number = getattr(signal, sys.argv.pop())
+rows = rewriting._Work._rows
+def interrupted(self, count):
+    os.kill(os.getpid(), number)
+    yield from rows(self, count)
+rewriting._Work._rows = interrupted
+app()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_stop_leaves_nothing(desk: Desk, name, code):
+    before = desk.content()
+    source = os.path.dirname(os.path.dirname(penstock.__file__))
+
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, "rewrite", "clicks.parquet", "out", name],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code
+    assert done.stderr.splitlines()[-1] == "error: stopped; nothing was written"
+    assert desk.content() == before
