@@ -12,8 +12,9 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers import stores
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.fingerprints import ends_checksum, parquet_checksum
-from penstock.readers.remote_file import RemoteFile, Windows
+from penstock.readers.remote_file import RemoteFile
 from penstock.readers.storage import open_input, read_at
+from penstock.readers.windows import Windows
 from tests.readers.object_store import ObjectStore, refusing_server, silent_server
 from tests.readers.samples import table_of
 

@@ -34,7 +34,8 @@ def parquet_checksum(file: DataFile) -> int:
     """Of the footer, which holds the sizes, places and statistics of all columns."""
     with open_input(file.path) as source:
         tail_offset = max(0, file.size_bytes - _FOOTER_TAIL_BYTES)
-        footer_bytes = int.from_bytes(read_at(source, _FOOTER_LENGTH_BYTES, tail_offset), "little")
+        tail = read_at(source, _FOOTER_TAIL_BYTES, tail_offset)
+        footer_bytes = int.from_bytes(tail[:_FOOTER_LENGTH_BYTES], "little")
         return zlib.crc32(read_at(source, footer_bytes, max(0, tail_offset - footer_bytes)))
 
 

@@ -1,96 +1,26 @@
 """Reading a file of an object store in few large requests, in bounded memory.
 
 A request to a store takes tens of milliseconds whatever it asks for, and Arrow asks for a few kilobytes at a time, of
-many columns by turns. So every place where reading goes on in one direction has a window of bytes, and each next
-window there is twice as large, as operating systems do for disks. All windows of the process together are bounded;
-the one that was not used for longest goes first.
+many columns by turns. So every place where reading goes on in one direction has a window of bytes (`windows.py`), and
+each next window there is twice as large, as operating systems do for disks.
 """
 
 import io
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.stores import explained
+from penstock.readers.windows import WINDOWS, Window, Windows
 
 FIRST_WINDOW_BYTES = 256 * KIB
 MOST_WINDOW_BYTES = 4 * MIB
-ALL_WINDOWS_BYTES = 16 * MIB
-"""What all open files of stores hold together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Bytes of one file, from an offset on."""
-
-    start: int
-    data: bytes
-
-    @property
-    def end(self) -> int:
-        """The offset behind the last byte."""
-        return self.start + len(self.data)
-
-
-class Windows:
-    """The windows of all open files."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._windows: OrderedDict[tuple[int, int], Window] = OrderedDict()
-        self.held_bytes = 0
-        """Bytes of all of them."""
-        self._lock = threading.Lock()
-
-    def find(self, owner: int, offset: int) -> Window | None:
-        """The window of a file that holds the byte at an offset, or that ends right before it."""
-        with self._lock:
-            found: tuple[int, int] | None = None
-            for key, window in self._windows.items():
-                if key[0] == owner and window.start <= offset <= window.end:
-                    found = key
-                    if offset < window.end:
-                        break
-            if found is None:
-                return None
-            self._windows.move_to_end(found)
-            return self._windows[found]
-
-    def put(self, owner: int, window: Window, instead: Window | None) -> None:
-        """Keep a window, in the place of one that has been read to its end."""
-        with self._lock:
-            if instead is not None:
-                self._drop((owner, instead.start))
-            self._drop((owner, window.start))
-            self._windows[owner, window.start] = window
-            self.held_bytes += len(window.data)
-            while self.held_bytes > self._limit_bytes:
-                self._drop(next(iter(self._windows)))
-
-    def forget(self, owner: int) -> None:
-        """Let go of all windows of a file."""
-        with self._lock:
-            for key in [key for key in self._windows if key[0] == owner]:
-                self._drop(key)
-
-    def _drop(self, key: tuple[int, int]) -> None:
-        window = self._windows.pop(key, None)
-        if window is not None:
-            self.held_bytes -= len(window.data)
-
-
-_WINDOWS = Windows(ALL_WINDOWS_BYTES)
 
 
 class RemoteFile(io.RawIOBase):
     """A file of a store, as Python files are; Arrow reads it through `pa.PythonFile`."""
 
-    def __init__(
-        self, path: str, source: pa.NativeFile, size_bytes: int, windows: Windows = _WINDOWS
-    ) -> None:
+    def __init__(self, path: str, source: pa.NativeFile, size_bytes: int, windows: Windows = WINDOWS) -> None:
         self._path = path
         self._source = source
         self._size_bytes = size_bytes
