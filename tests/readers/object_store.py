@@ -39,7 +39,7 @@ class ObjectStore:
         client = self.client()
         client.create_dir(bucket)
         for key, content in contents.items():
-            with client.open_output_stream(f"{bucket}/{key}") as out:
+            with client.open_output_stream(f"{bucket}/{key}", compression=None) as out:
                 out.write(content)
 
     def put_folder(self, bucket: str, folder: Path) -> None:
