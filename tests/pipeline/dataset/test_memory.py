@@ -39,7 +39,7 @@ def shares_of(chain):
 def test_by_default_the_reader_gets_what_it_can_use(path):
     chain = chain_of(path)
 
-    assert shares_of(chain) == {"shuffle": 0, "prefetch": 0, "reader": chain.survey().ample_bytes}
+    assert shares_of(chain) == {"reader": chain.survey().ample_bytes}
     assert chain.survey().ample_bytes < READER_CAP_BYTES
 
 
@@ -71,9 +71,19 @@ def test_too_little_for_a_shuffle_says_who_needs_what(path):
 
     assert str(told.value).startswith(f"reading {path} needs ")
     assert str(told.value).endswith(
-        "shuffling 3MiB (a row may exist twice): more than the 2MiB that there are; "
+        "shuffling (a row may exist twice) 3MiB: more than the 2MiB that there are; "
         "raise the limit of .memory(limit) or lower the buffer of .shuffle(buffer)"
     )
+
+
+def test_rows_that_cost_nothing_cannot_fill_the_memory():
+    free = penstock.from_arrays({"x": np.zeros((500_000, 8)), "cost": np.zeros(500_000, np.int64)})
+
+    with pytest.raises(
+        penstock.BudgetExceeded, match=r"do not fill a batch yet.*set \.batch\(max_rows=\), or lower"
+    ):
+        list(free.batch(cost="cost", limit=10).memory("16MiB"))
+    assert len(list(free.batch(cost="cost", limit=10, max_rows=10_000).memory("16MiB"))) == 50
 
 
 def test_what_is_prefetched_waits_in_so_many_bytes():

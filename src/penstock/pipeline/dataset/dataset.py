@@ -167,7 +167,7 @@ class Dataset:
             raise ConfigError.at("map", f"is {fn!r}; give a function")
         if self._chain.cut is None and not rows:
             raise ConfigError.at("map", "there are no batches yet; call .batch before it, or give rows=True")
-        step = MapStep(fn, seed, rows, len(self._chain.maps))
+        step = MapStep(fn, None if seed is None else int(seed), rows, len(self._chain.maps))
         return self._with(maps=(*self._chain.maps, step))
 
     def epochs(self, count: int | None = None) -> "Dataset":
@@ -202,7 +202,12 @@ class Dataset:
 
     def to_torch(self) -> "TorchDataset":
         """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
-        from penstock.pipeline.dataset.torch_dataset import TorchDataset
+        try:
+            from penstock.pipeline.dataset.torch_dataset import TorchDataset
+        except ImportError as error:
+            raise ConfigError.at(
+                "to_torch", f"torch cannot be imported ({error}); see docs/install.md"
+            ) from error
 
         return TorchDataset(self._chain)
 
@@ -249,6 +254,8 @@ class Dataset:
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""
+        if epoch < 0:
+            raise ConfigError.at("set_epoch", f"is {epoch}; epochs are counted from 0")
         self._cursor.set_epoch(epoch)
 
     def _with(self, **changes: Any) -> "Dataset":

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.pipeline.dataset.arrow_to_numpy import columns_of, fill_nulls
@@ -14,7 +13,6 @@ from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.mapping import row_of
 from penstock.pipeline.dataset.origin import Origin
 from penstock.readers.done import Done
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
 
@@ -27,7 +25,7 @@ class Maker:
     """Makes elements of record batches."""
 
     chain: Chain
-    names: Sequence[str]
+    names: list[str]
     shapes: Mapping[str, tuple[int, ...]]
     file_paths: Sequence[str]
     finish: Finish | None
@@ -38,7 +36,7 @@ class Maker:
         rows = self._selected(record_batch)
         if self.finish is None:
             return rows
-        origin = self.origin(record_batch, epoch)
+        origin = Origin(epoch, record_batch, self.file_paths)
         columns = columns_of(rows, origin, self.shapes)
         for step in self.chain.maps:
             columns = step.on_batch(columns, origin)
@@ -46,7 +44,7 @@ class Maker:
 
     def rows(self, record_batch: pa.RecordBatch, epoch: int) -> Iterator[Any]:
         """The rows of a batch, each made when it is asked for."""
-        origin = self.origin(record_batch, epoch)
+        origin = Origin(epoch, record_batch, self.file_paths)
         columns = columns_of(self._selected(record_batch), origin, self.shapes)
         for index in range(record_batch.num_rows):
             row = row_of(columns, index)
@@ -54,12 +52,8 @@ class Maker:
                 row = step.on_row(row, origin, index)
             yield row if self.finish is None else self.finish(row)
 
-    def origin(self, record_batch: pa.RecordBatch, epoch: int) -> Origin:
-        """Where the rows of a record batch come from."""
-        return Origin(epoch, np.asarray(record_batch.column(ROW_COLUMN)), self.file_paths)
-
     def _selected(self, record_batch: pa.RecordBatch) -> pa.RecordBatch:
-        return fill_nulls(record_batch.select(list(self.names)), self.chain.fills)
+        return fill_nulls(record_batch.select(self.names), self.chain.fills)
 
 
 class Elements(ABC):

@@ -33,13 +33,11 @@ class MapStep:
     def on_batch(self, columns: Columns, origin: Origin) -> Columns:
         """The batch that the function makes of one, row by row where it asked for that."""
         if self.by_row:
-            rows = [
-                self.on_row(row_of(columns, index), origin, index) for index in range(len(origin.row_ids))
-            ]
+            rows = [self.on_row(row_of(columns, index), origin, index) for index in range(origin.num_rows)]
             lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
             return _stacked(rows, lists, origin)
         made = self._call(columns, origin, 0, "a batch that begins with ")
-        num_rows = len(origin.row_ids)
+        num_rows = origin.num_rows
         return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
 
     def on_row(self, row: Row, origin: Origin, index: int) -> Row:

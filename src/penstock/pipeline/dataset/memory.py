@@ -4,9 +4,11 @@ Without `.memory(limit)` the reader gets what it can use, up to 512 MiB, and the
 default. With it, shuffle and prefetch get what they ask for, and the reader what is left, as far as it can use it.
 """
 
+from collections.abc import Mapping
+
 from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import MIB, format_size
-from penstock.pipeline.dataset.chain import Chain
+from penstock.pipeline.dataset.chain import ByCost, Chain
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import default_limit
@@ -14,25 +16,37 @@ from penstock.runtime.limits import default_limit
 READER_CAP_BYTES = 512 * MIB
 _WINDOWS = 2
 """A column that is brought into its order exists twice: where there is but one, so does the window."""
+_CUT_CAP_BYTES = 64 * MIB
 _SLACK_BYTES = MIB
 """The bytes of a row are estimated, and the rows of a small window may be larger than the mean."""
+_SETTINGS = {
+    "reader": "the limit of .memory(limit)",
+    "shuffle": "the buffer of .shuffle(buffer)",
+    "prefetch": "the bytes of .prefetch(num_bytes)",
+    "cut": "max_rows of .batch",
+}
 
 
 def share_memory(chain: Chain, survey: Survey, num_shuffle_rows: int) -> MemoryBudget:
-    """A budget with the shares 'reader', 'shuffle' and 'prefetch', or a BudgetExceeded that says who needs what."""
+    """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
-    shuffle_bytes = 0
+    needs = {"reader": survey.least_bytes}
     if num_shuffle_rows:
-        shuffle_bytes = _WINDOWS * num_shuffle_rows * survey.row_bytes + _SLACK_BYTES
-    prefetch_bytes = chain.prefetch_bytes or 0
-    rest = budget.limit_bytes - shuffle_bytes - prefetch_bytes
-    if rest < survey.least_bytes:
-        raise BudgetExceeded(_too_few(chain, survey, budget.limit_bytes, shuffle_bytes))
-    cap = READER_CAP_BYTES if chain.memory_bytes is None else rest
-    reader_bytes = max(survey.least_bytes, min(survey.ample_bytes, rest, cap))
-    budget.share("shuffle", shuffle_bytes, setting="the buffer of .shuffle(buffer)")
-    budget.share("prefetch", prefetch_bytes, setting="the bytes of .prefetch(num_bytes)")
-    budget.share("reader", reader_bytes, setting="the limit of .memory(limit)")
+        needs["shuffle"] = _WINDOWS * num_shuffle_rows * survey.row_bytes + _SLACK_BYTES
+    if chain.prefetch_bytes is not None:
+        needs["prefetch"] = chain.prefetch_bytes
+    if isinstance(chain.cut, ByCost):
+        needs["cut"] = _SLACK_BYTES
+    rest = budget.limit_bytes - sum(needs.values())
+    if rest < 0:
+        raise BudgetExceeded(_too_few(chain, needs, budget.limit_bytes))
+    if "cut" in needs:
+        more = min(rest // 4, _CUT_CAP_BYTES)
+        needs["cut"], rest = needs["cut"] + more, rest - more
+    most_bytes = survey.ample_bytes if chain.memory_bytes else min(survey.ample_bytes, READER_CAP_BYTES)
+    needs["reader"] = max(needs["reader"], min(most_bytes, needs["reader"] + rest))
+    for name, num_bytes in needs.items():
+        budget.share(name, num_bytes, setting=_SETTINGS[name])
     return budget
 
 
@@ -50,14 +64,10 @@ def shuffle_rows(chain: Chain, survey: Survey) -> int:
     return max(1, min(num_rows, survey.num_rows))
 
 
-def _too_few(chain: Chain, survey: Survey, limit_bytes: int, shuffle_bytes: int) -> str:
-    needs = [f"reading {chain.source.name} needs {format_size(survey.least_bytes)}"]
-    advice = ["raise the limit of .memory(limit)"]
-    if shuffle_bytes:
-        needs.append(f"shuffling {format_size(shuffle_bytes)} (a row may exist twice)")
-        advice.append("lower the buffer of .shuffle(buffer)")
-    if chain.prefetch_bytes:
-        needs.append(f"prefetching {format_size(chain.prefetch_bytes)}")
-    return (
-        f"{', '.join(needs)}: more than the {format_size(limit_bytes)} that there are; {' or '.join(advice)}"
-    )
+def _too_few(chain: Chain, needs: Mapping[str, int], limit_bytes: int) -> str:
+    words = {"reader": f"reading {chain.source.name} needs", "shuffle": "shuffling (a row may exist twice)"}
+    parts = [f"{words.get(name, name)} {format_size(num_bytes)}" for name, num_bytes in needs.items()]
+    advice = "raise the limit of .memory(limit)"
+    if "shuffle" in needs:
+        advice += " or lower the buffer of .shuffle(buffer)"
+    return f"{', '.join(parts)}: more than the {format_size(limit_bytes)} that there are; {advice}"

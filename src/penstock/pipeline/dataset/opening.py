@@ -19,7 +19,7 @@ from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
 
 _ROWS_AT_ONCE = 1024
-"""Where it does not follow from the batches, so many rows are drawn, and wait to be given out."""
+"""So many rows are drawn from a shuffle at once, or wait to be given out one by one; or a batch, if that has more."""
 
 Opened: TypeAlias = "Elements | Prefetch[Any]"
 
@@ -32,7 +32,7 @@ def open_chain(chain: Chain, finish: Finish | None) -> Opened:
     survey = chain.survey()
     num_shuffle_rows = shuffle_rows(chain, survey)
     budget = share_memory(chain, survey, num_shuffle_rows)
-    stream = _cut(_rows(chain, survey, budget, num_shuffle_rows), chain, survey)
+    stream = _cut(_rows(chain, survey, budget, num_shuffle_rows), chain, survey, budget)
     paths = [file.path for file in survey.files]
     maker = Maker(chain, chain.names(), chain.source.shapes(), paths, finish)
     elements = Rows(stream, maker) if chain.cut is None else Batches(stream, maker)
@@ -45,9 +45,10 @@ def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
     """Batches that an epoch gives when it is cut by cost: one pass over the column that tells it."""
     whole, costs = chain.survey(), chain.source.survey((cut.column,), chain.first_rows)
     num_shuffle_rows = shuffle_rows(chain, whole)
-    stream = _rows(chain, costs, share_memory(chain, costs, num_shuffle_rows), num_shuffle_rows)
+    budget = share_memory(chain, costs, num_shuffle_rows)
+    stream = _rows(chain, costs, budget, num_shuffle_rows)
     stream.set_epoch(epoch)
-    return _cut_by_cost(stream, cut, costs).count().num_batches
+    return _cut_by_cost(stream, cut, costs, budget).count().num_batches
 
 
 def _rows(chain: Chain, survey: Survey, budget: MemoryBudget, num_shuffle_rows: int) -> RecordStream:
@@ -56,22 +57,23 @@ def _rows(chain: Chain, survey: Survey, budget: MemoryBudget, num_shuffle_rows: 
     seed = shuffling.seed if shuffling else None
     stream: RecordStream = read_blocks(survey, budget.shares["reader"], seed, chain.shard or Shard())
     if shuffling:
-        piece_rows = chain.cut.num_rows if isinstance(chain.cut, ByRows) else _ROWS_AT_ONCE
+        batch_rows = chain.cut.num_rows if isinstance(chain.cut, ByRows) else 1
+        piece_rows = batch_rows * max(1, _ROWS_AT_ONCE // batch_rows)
         stream = shuffle(
             stream, num_shuffle_rows, shuffling.seed, budget.shares["shuffle"], piece_rows=piece_rows
         )
     return stream if chain.take_rows is None else TakeRows(stream, chain.take_rows)
 
 
-def _cut(stream: RecordStream, chain: Chain, survey: Survey) -> RecordStream:
+def _cut(stream: RecordStream, chain: Chain, survey: Survey, budget: MemoryBudget) -> RecordStream:
     if isinstance(chain.cut, ByCost):
-        return _cut_by_cost(stream, chain.cut, survey)
+        return _cut_by_cost(stream, chain.cut, survey, budget)
     if isinstance(chain.cut, ByRows):
         return cut_by_rows(stream, chain.cut.num_rows, chain.cut.drop_remainder)
     return cut_by_rows(stream, _ROWS_AT_ONCE)
 
 
-def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey) -> CostCut:
+def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey, budget: MemoryBudget) -> CostCut:
     return cut_by_cost(
         stream,
         cost_of_column(cut.column),
@@ -81,4 +83,5 @@ def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey) -> CostCut:
         null_cost=cut.null_cost,
         drop_remainder=cut.drop_remainder,
         file_paths=[file.path for file in survey.files],
+        share=budget.shares["cut"],
     )

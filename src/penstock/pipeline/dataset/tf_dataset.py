@@ -42,7 +42,7 @@ def _example(chain: Chain) -> dict[str, Any]:
     if not chain.maps:
         schema = chain.survey().columns
         empty = pa.RecordBatch.from_pylist([], schema=schema).select(chain.names())
-        return dict(columns_of(empty, Origin(0, np.zeros(0, np.int64), ()), chain.source.shapes()))
+        return dict(columns_of(empty, Origin(0, empty, ()), chain.source.shapes()))
     first = next(iter(Dataset(chain)), None)
     if first is None:
         raise DataError(

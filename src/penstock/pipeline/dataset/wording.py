@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from penstock.config.errors import PenstockError
 
 _WORDS = {
+    "data_config.max_batch_rows": ".batch(max_rows=)",
     "data_config.batch_cost_size": ".batch(limit=)",
     "data_config.batch_size": ".batch(rows)",
     "data_config.shuffle_buffer": ".shuffle(buffer)",
