@@ -52,3 +52,12 @@ def test_the_demonstration_tells_how_near_it_came(tmp_path, plain):
     assert done.code == 0, done.err
     assert done.out.startswith("test AUC  0.")
     assert "is the best that any model can reach" in done.out
+
+
+def test_batches_by_cost_learn_too(tmp_path):
+    done, auc, labels = train_on_samples(tmp_path, "cost_batching.yaml", "clicks", 100_000)
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+
+    assert 0.68 < auc < labels["click"].attainable_auc
+    assert log[-1]["shuffle"]["block_coverage"] > 0.9
+    assert log[-1]["memory"]["stages"]["shuffle"]["measured_bytes"] > 0
