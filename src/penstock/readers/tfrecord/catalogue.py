@@ -11,7 +11,6 @@ from penstock.readers.tfrecord.locate import (
     IN_PARTS,
     LENGTH_CHECK,
     NOT_AN_EXAMPLE,
-    TORN,
     fail,
     same,
 )
@@ -29,64 +28,74 @@ from penstock.readers.tfrecord.wire import (
 _compiled = njit(cache=True, nogil=True)
 
 KEY_BEGIN, KEY_END, KINDS, LEAST, MOST, NUM_VALUES, NUM_BYTES = range(7)  # what a row of `found` holds
+_MOST_VALUES = 2**62
 
 
 @_compiled
 def catalogue(data: Any, num_rows: Any, slots: Any, found: Any, failure: Any) -> Any:  # noqa: C901
-    """Fills a row of `found` for each key of the records in `data`; gives the number of keys, -1: see `failure`.
+    """Fills a row of `found` for each key of the records in `data`; gives the number of keys.
 
     Where the key stands, which kinds of lists it has (a bit for each), how many values at least, at most and in
     all, and of texts how many bytes. Keys without a list are left out, and those for which `found` has no room;
-    `slots` is all -1, a power of two long, and longer than `found`.
+    `slots` is all -1, a power of two long, and longer than `found`. What is wrong with the last record that cannot
+    be used stands in `failure`; its reason is 0 if there is none.
     """
     base = address_of(data)
     at, end, num_keys = base, base + len(data), 0
     for row in range(num_rows):
-        data_end = data_end_of(at) if at + HEADER_BYTES <= end else end
-        if data_end == BAD:
-            return fail(failure, LENGTH_CHECK, row, -1, 0)
-        if data_end + FOOTER_BYTES > end:
-            return fail(failure, TORN, row, -1, 0)
-        if masked_crc32c(at + HEADER_BYTES, data_end) != load_32(data_end):
-            return fail(failure, DATA_CHECK, row, -1, 0)
-        at += HEADER_BYTES
-        while at < data_end:
+        data_end = data_end_of(at) if at + HEADER_BYTES <= end else BAD
+        if data_end == BAD or data_end + FOOTER_BYTES > end:
+            fail(failure, LENGTH_CHECK, row, -1, 0)
+            return num_keys
+        reason, at = 0, at + HEADER_BYTES
+        if masked_crc32c(at, data_end) != load_32(data_end):
+            reason = DATA_CHECK
+        while at < data_end and reason == 0:
             at, features_end = next_message(at, data_end)
-            if features_end == BAD:
-                return fail(failure, NOT_AN_EXAMPLE, row, -1, 0)
-            while at < features_end:
+            while at < features_end and reason == 0:
                 key_begin, key_end, begin, list_end, kind, num_parts, at = next_feature(at, features_end)
-                if list_end == BAD:
-                    return fail(failure, NOT_AN_EXAMPLE, row, -1, 0)
-                if key_end == BAD:
-                    break
-                if num_parts > 1:
-                    return fail(failure, IN_PARTS, row, -1, 0)
-                if kind == 0:
-                    continue
                 num_values, num_bytes = count_list(begin, list_end, kind)
-                if num_values == BAD:
-                    return fail(failure, NOT_AN_EXAMPLE, row, -1, 0)
-                slot = np.int64(crc32c(key_begin, key_end)) & (len(slots) - 1)
-                size = key_end - key_begin
-                key = slots[slot]
-                while key >= 0 and not (
-                    found[key, KEY_END] - found[key, KEY_BEGIN] == size
-                    and same(key_begin, base + found[key, KEY_BEGIN], size)
-                ):
-                    slot = (slot + 1) & (len(slots) - 1)
-                    key = slots[slot]
-                if key < 0:
-                    if num_keys == len(found):
-                        continue
-                    key = slots[slot] = num_keys
-                    found[key, KEY_BEGIN], found[key, KEY_END] = key_begin - base, key_end - base
-                    found[key, LEAST] = num_values
-                    num_keys += 1
-                found[key, KINDS] |= 1 << kind
-                found[key, LEAST] = min(found[key, LEAST], num_values)
-                found[key, MOST] = max(found[key, MOST], num_values)
-                found[key, NUM_VALUES] += num_values
-                found[key, NUM_BYTES] += num_bytes
+                if list_end == BAD or num_values == BAD:
+                    reason = NOT_AN_EXAMPLE
+                elif num_parts > 1:
+                    reason = IN_PARTS
+                elif key_end != BAD and kind != 0:
+                    key = _key(base, key_begin, key_end, slots, found, num_keys)
+                    if key == num_keys:
+                        num_keys += 1
+                    if key >= 0:
+                        _add(found[key], kind, num_values, num_bytes)
+            if features_end == BAD:
+                reason = NOT_AN_EXAMPLE
+        if reason != 0:
+            fail(failure, reason, row, -1, 0)
         at = data_end + FOOTER_BYTES
     return num_keys
+
+
+@_compiled
+def _key(base: Any, begin: Any, end: Any, slots: Any, found: Any, num_keys: Any) -> Any:
+    """The row of a key, a new one if need be; -1: there is no room."""
+    slot, size = np.int64(crc32c(begin, end)) & (len(slots) - 1), end - begin
+    while slots[slot] >= 0:
+        key = slots[slot]
+        if found[key, KEY_END] - found[key, KEY_BEGIN] == size and same(
+            begin, base + found[key, KEY_BEGIN], size
+        ):
+            return key
+        slot = (slot + 1) & (len(slots) - 1)
+    if num_keys == len(found):
+        return -1
+    slots[slot] = num_keys
+    found[num_keys, KEY_BEGIN], found[num_keys, KEY_END] = begin - base, end - base
+    found[num_keys, LEAST] = _MOST_VALUES
+    return num_keys
+
+
+@_compiled
+def _add(found: Any, kind: Any, num_values: Any, num_bytes: Any) -> None:
+    found[KINDS] |= 1 << kind
+    found[LEAST] = min(found[LEAST], num_values)
+    found[MOST] = max(found[MOST], num_values)
+    found[NUM_VALUES] += num_values
+    found[NUM_BYTES] += num_bytes

@@ -23,7 +23,8 @@ from penstock.readers.tfrecord.catalogue import (
 from penstock.readers.tfrecord.features import ANY_LENGTH, Feature
 from penstock.readers.tfrecord.framing import record_ends
 from penstock.readers.tfrecord.parser import ExampleParser
-from penstock.readers.tfrecord.problems import KIND_NAMES, UnusableRecord, of_failure
+from penstock.readers.tfrecord.problems import KIND_NAMES, of_failure
+from penstock.readers.tfrecord.refusal import pass_over
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _MOST_FEATURES = 1 << 16
@@ -66,6 +67,8 @@ class Sample:
     num_rows: int = 0
     record_bytes: int = 1
     """Of a record as it stands in the files: the largest mean of a place."""
+    problem: str | None = None
+    """What is wrong with one of them."""
 
     def row_bytes(self, features: Mapping[str, Feature]) -> int:
         """Bytes of a row in memory, with its origin."""
@@ -88,17 +91,11 @@ class Sample:
 def look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> Sample:
     """The features of some records, given with the index of their file.
 
-    Records that cannot be used are passed over: reading tells where they are. It is said here only where no others
-    are left.
+    Records that cannot be used are passed over: reading tells where they are.
     """
-    sample, problem = Sample(), None
+    sample = Sample()
     for file_index, text in texts:
-        try:
-            _add(sample, files[file_index].path, text)
-        except UnusableRecord as bad:
-            problem = f"{files[file_index].path}: no record that was looked at can be used: {bad.problem}"
-    if problem is not None and not sample.num_rows:
-        raise DataError(problem)
+        _add(sample, files[file_index].path, text)
     return sample
 
 
@@ -107,8 +104,8 @@ def _add(sample: Sample, path: str, text: bytes) -> None:
     slots, found = np.full(_NUM_SLOTS, -1), np.zeros((_MOST_FEATURES, 7), np.int64)
     failure = np.zeros(4, np.int64)
     num_features = catalogue(np.frombuffer(text, np.uint8), num_rows, slots, found, failure)
-    if num_features < 0:
-        raise of_failure(failure.tolist(), [])
+    if failure[0]:
+        sample.problem = f"{path}: {of_failure(failure.tolist(), []).problem}"
     for row in found[:num_features].tolist():
         _add_feature(
             sample.found.setdefault(_name(text[row[KEY_BEGIN] : row[KEY_END]], path), Found()), row, path
@@ -139,7 +136,7 @@ def _check_texts(sample: Sample, text: bytes, num_rows: int) -> None:
     names = [
         name for name, found in sample.found.items() if found.is_text and list(found.files) == [BYTES_KIND]
     ]
-    parser = ExampleParser((), (), {name: Feature("bytes", ANY_LENGTH) for name in names})
+    parser = ExampleParser({name: Feature("bytes", ANY_LENGTH) for name in names}, pass_over)
     columns: Any = parser.parse(memoryview(text), 0, 0, num_rows).columns
     for name, column in zip(names, columns, strict=True):
         sample.found[name].is_text = _is_text(column.flatten())

@@ -8,22 +8,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.readers.files import DataFile
-from penstock.readers.origin import row_ids
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.text.parsing import ParseCost
-from penstock.readers.text.record_index import RecordIndex
 from penstock.readers.tfrecord.columns import Located, take_columns
 from penstock.readers.tfrecord.features import ANY_LENGTH, Feature
-from penstock.readers.tfrecord.framing import offset_of, record_ends
+from penstock.readers.tfrecord.framing import record_ends
 from penstock.readers.tfrecord.locate import MISSING, fill_slots, locate
 from penstock.readers.tfrecord.problems import UnusableRecord, of_failure
+from penstock.readers.tfrecord.refusal import Refuse
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _LIST_BYTES_PER_TEXT_BYTE = {BYTES_KIND: 6, FLOAT_KIND: 3, INT64_KIND: 16}
 """What the values of lists take at most, and once more while they are cast: a packed int64 may stand in one byte,
 and an empty text in two."""
+_TEXT_BYTES_PER_TEXT_BYTE = 2
+"""Of columns with one text in each row: once more while rows without one are filled in."""
 _CELL_BYTES = 8
 _SCALAR_BYTES = 2 * 9
 _COUNT_BYTES = 24
@@ -34,10 +32,9 @@ _COUNT_BYTES = 24
 class ExampleParser:
     """Turns records of tf.train.Example into columns."""
 
-    files: tuple[DataFile, ...]
-    indexes: tuple[RecordIndex, ...]
     features: dict[str, Feature]
-    quarantine: Quarantine | None = None
+    refuse: Refuse
+    """What happens to a record that cannot be used."""
 
     @cached_property
     def columns(self) -> pa.Schema:
@@ -47,9 +44,12 @@ class ExampleParser:
     @cached_property
     def cost(self) -> ParseCost:
         """The records, their cells, and the columns."""
-        lists = {feature.kind for feature in self.features.values() if _is_list(feature)}
+        features = self.features.values()
+        lists = {feature.kind for feature in features if feature.length is not None}
+        has_texts = any(feature.kind == BYTES_KIND and feature.length is None for feature in features)
         per_text_byte = 1 + sum(_LIST_BYTES_PER_TEXT_BYTE[kind] for kind in lists)
-        return ParseCost(per_text_byte, sum(_row_bytes(feature) for feature in self.features.values()))
+        per_text_byte += _TEXT_BYTES_PER_TEXT_BYTE if has_texts else 0
+        return ParseCost(per_text_byte, sum(_row_bytes(feature) for feature in features))
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """So many records of a file; `first_row` is the row of the first of them in the file."""
@@ -63,7 +63,7 @@ class ExampleParser:
                 located.cells[bad.row, bad.column, 0] = MISSING
 
     def _locate(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> Located:
-        """The cells of the records; those of a record that is put into quarantine are missing."""
+        """The cells of the records; those of a record that is refused are missing."""
         data = np.frombuffer(text, np.uint8)
         cells = np.empty((num_records, len(self.features), 2), np.int32)
         failure = np.zeros(4, np.int64)
@@ -77,15 +77,7 @@ class ExampleParser:
         return Located(data, cells)
 
     def _refuse(self, bad: UnusableRecord, file_index: int, row: int) -> None:
-        """Put a record into quarantine, or else tell what is wrong with it."""
-        name = None if bad.column < 0 else list(self.features)[bad.column]
-        if self.quarantine is not None and not bad.is_frame:
-            self.quarantine.put(row_ids(file_index, row, 1)[0].as_py(), bad.problem, column=name)
-            return
-        file = self.files[file_index]
-        offset = offset_of(file, self.indexes[file_index], row)
-        feature = "" if name is None else f"feature '{name}': "
-        raise DataError(f"{file.path}: record {row} at byte {offset}: {feature}{bad.problem}") from bad
+        self.refuse(bad, file_index, row, None if bad.column < 0 else list(self.features)[bad.column])
 
     @cached_property
     def _kinds(self) -> NDArray[np.int64]:
@@ -102,13 +94,9 @@ class ExampleParser:
         return key_data, key_offsets, slots
 
 
-def _is_list(feature: Feature) -> bool:
-    return feature.length is not None or feature.kind == BYTES_KIND
-
-
 def _row_bytes(feature: Feature) -> int:
     """What a row of a column takes, whatever its record holds."""
-    if not _is_list(feature):
+    if feature.length is None and feature.kind != BYTES_KIND:
         return _CELL_BYTES + _SCALAR_BYTES
     length = 0 if feature.length in (None, ANY_LENGTH) else int(feature.length or 0)
     return _CELL_BYTES + _COUNT_BYTES + 2 * 8 * length

@@ -18,6 +18,7 @@ from penstock.readers.tfrecord.framing import Records, index_files
 from penstock.readers.tfrecord.inference import Sample, look_at
 from penstock.readers.tfrecord.parser import ExampleParser
 from penstock.readers.tfrecord.problems import DECLARE
+from penstock.readers.tfrecord.refusal import Refusal
 
 
 def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
@@ -41,7 +42,7 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
     indexes = index_files(files, wanted.index_dir)
     sample = look_at(files, sample_texts(files, indexes, Records()))
     features = _columns(files, wanted, declared, sample)
-    parser = ExampleParser(tuple(files), indexes, features, wanted.quarantine)
+    parser = ExampleParser(features, Refusal(tuple(files), indexes, wanted.quarantine))
     row_bytes = sample.row_bytes(features)
     return TextSurvey(tuple(files), indexes, Records(), parser, row_bytes, sample.record_bytes)
 
@@ -51,6 +52,8 @@ def _columns(
 ) -> dict[str, Feature]:
     """The wanted columns, in the wanted order: declared, or as they were found; all of them in sorted order."""
     known = set(declared) | set(sample.found)
+    if not known and sample.problem:
+        raise DataError(f"{sample.problem}; no other record was found")
     names = sorted(known) if wanted.columns is None else wanted.columns
     for name in names:
         if name not in known:
