@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.dataset.chain import ByCost, Chain
+from penstock.pipeline.memory_plan import shuffle_bytes_of
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import default_limit
 
 READER_CAP_BYTES = 512 * MIB
-_WINDOWS = 2
-"""A column that is brought into its order exists twice: where there is but one, so does the window."""
 _CUT_CAP_BYTES = 64 * MIB
 _SLACK_BYTES = MIB
 """The bytes of a row are estimated, and the rows of a small window may be larger than the mean."""
@@ -32,7 +31,7 @@ def share_memory(chain: Chain, survey: Survey, num_shuffle_rows: int) -> MemoryB
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
     needs = {"reader": survey.least_bytes}
     if num_shuffle_rows:
-        needs["shuffle"] = _WINDOWS * num_shuffle_rows * survey.row_bytes + _SLACK_BYTES
+        needs["shuffle"] = shuffle_bytes_of(survey, num_shuffle_rows)
     if chain.prefetch_bytes is not None:
         needs["prefetch"] = chain.prefetch_bytes
     if isinstance(chain.cut, ByCost):

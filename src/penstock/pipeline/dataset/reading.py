@@ -1,6 +1,7 @@
 """What a Dataset begins with: `from_arrays`, and one function for each format of files."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -137,7 +138,7 @@ def _list(paths: Paths) -> list[DataFile]:
         files = [file for path in several for file in list_files(os.fspath(path))]
     if not files:
         raise DataError("no data path is given")
-    twice = sorted({file.path for file in files if sum(file.path == other.path for other in files) > 1})
+    twice = sorted(path for path, count in Counter(file.path for file in files).items() if count > 1)
     if twice:
         raise DataError(f"{twice[0]} is named twice; its rows would be read twice")
     return files
