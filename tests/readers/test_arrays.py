@@ -288,7 +288,7 @@ def test_a_row_that_does_not_fit_the_share_is_said_before_the_first_batch(tmp_pa
 def test_row_bytes_are_those_of_the_rows_and_not_of_the_width_of_texts(tmp_path: Path) -> None:
     save(tmp_path, x=X, text=np.array(["ab"] * 6, dtype="U500"))
 
-    assert survey_path(tmp_path).row_bytes == 8 + 4 + 2
+    assert survey_path(tmp_path).row_bytes == 8 + (4 + 2) + 8
 
 
 # In memory

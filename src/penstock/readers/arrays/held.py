@@ -35,7 +35,7 @@ class HeldColumn(ABC):
 
     @abstractmethod
     def rows(self, first_row: int, end_row: int) -> "pa.Array[Any] | pa.ChunkedArray[Any]":
-        """Some rows; views where the layout allows it."""
+        """Some rows; views where the layout allows it. `type` may be another one that they can be cast to."""
 
     def let_go(self) -> None:  # noqa: B027 - most columns have nothing to let go
         """Give back what giving out rows has touched; views of it stay valid."""
@@ -77,9 +77,8 @@ class ArrowColumn(HeldColumn):
         self._values = values
 
     def rows(self, first_row: int, end_row: int) -> "pa.Array[Any] | pa.ChunkedArray[Any]":
-        """Some rows: views, unless the type is one that Arrow could not join or reorder."""
-        rows = self._values.slice(first_row, end_row - first_row)
-        return rows if rows.type == self.type else rows.cast(self.type)
+        """Some rows, as they are."""
+        return self._values.slice(first_row, end_row - first_row)
 
 
 def held_column(name: str, values: Held) -> HeldColumn:

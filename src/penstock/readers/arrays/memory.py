@@ -12,10 +12,12 @@ from penstock.config.sizes import KIB, format_size
 from penstock.readers.arrays.held import MEMORY, Held, HeldColumn, held_column
 from penstock.readers.arrays.layout import BLOCK_BYTES, check_lengths, row_ranges
 from penstock.readers.blocks import Blocks
+from penstock.readers.casting import with_types
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.leasing import RollingLease
+from penstock.readers.origin import ROW_FIELD
 from penstock.readers.survey import BlockDecoder, Survey, Wanted
 from penstock.runtime.budget import Share
 
@@ -58,12 +60,12 @@ class ArraysSurvey(Survey):
     @cached_property
     def files(self) -> tuple[DataFile, ...]:  # type: ignore[override]
         """One, which is no file: what messages call the data."""
-        return (DataFile(MEMORY, self.row_bytes * self._num_held_rows),)
+        return (DataFile(MEMORY, self.held_row_bytes * self._num_held_rows),)
 
     @cached_property
     def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
         """Names, types and lengths, and a checksum of the first and the last rows."""
-        end_rows = min(self._num_held_rows, 1 + _END_BYTES // self.row_bytes)
+        end_rows = min(self._num_held_rows, 1 + _END_BYTES // self.held_row_bytes)
         checksum = zlib.crc32(repr([(name, str(column.type)) for name, column in self.held.items()]).encode())
         for first_row in (0, self._num_held_rows - end_rows):
             for batch in self.rows(first_row, first_row + end_rows):
@@ -79,11 +81,16 @@ class ArraysSurvey(Survey):
     def blocks(self) -> Blocks:
         """Row ranges of about 8 MiB."""
         return Blocks.of(
-            (0, first, count) for first, count in row_ranges(self._num_held_rows, self.row_bytes)
+            (0, first, count) for first, count in row_ranges(self._num_held_rows, self.held_row_bytes)
         )
 
-    @cached_property
+    @property
     def row_bytes(self) -> int:
+        """With its origin."""
+        return self.held_row_bytes + ROW_FIELD.type.bit_width // 8
+
+    @cached_property
+    def held_row_bytes(self) -> int:
         """From the sizes of the arrays."""
         return max(1, sum(column.row_bytes for column in self.held.values()))
 
@@ -105,7 +112,7 @@ class ArraysSurvey(Survey):
     @property
     def block_bytes(self) -> int:
         """A block; where it is a view, reading ahead holds nothing, but does not know that."""
-        return max(1, int(self.blocks.num_rows.max(initial=0)) * self.row_bytes)
+        return max(1, int(self.blocks.num_rows.max(initial=0)) * self.held_row_bytes)
 
     def decoder(self, share: Share) -> BlockDecoder:
         """Gives out row ranges."""
@@ -113,8 +120,9 @@ class ArraysSurvey(Survey):
 
     def rows(self, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Some rows, cut where chunks end."""
-        arrays = [column.rows(first_row, end_row) for column in self.held.values()]
-        yield from pa.Table.from_arrays(arrays, schema=self.columns).to_batches()
+        table = pa.table({name: column.rows(first_row, end_row) for name, column in self.held.items()})
+        for batch in table.to_batches():
+            yield with_types(batch, self.columns)
 
     def let_go(self) -> None:
         """Give back what giving out rows has touched."""
@@ -126,7 +134,7 @@ class ArraysSurvey(Survey):
         return next(iter(self.held.values())).num_rows
 
     def _share_bytes(self, batch_bytes: int) -> int:
-        return max(1, 2 * self.leased_row_bytes * max(1, batch_bytes // self.row_bytes))
+        return max(1, 2 * self.leased_row_bytes * max(1, batch_bytes // self.held_row_bytes))
 
 
 class HeldDecoder:
@@ -155,7 +163,7 @@ class HeldDecoder:
 
 def _batch_rows(survey: ArraysSurvey, share: Share) -> int:
     """How many rows are given out at once."""
-    block_rows = max(1, BLOCK_BYTES // survey.row_bytes)
+    block_rows = max(1, BLOCK_BYTES // survey.held_row_bytes)
     if not survey.leased_row_bytes:
         return block_rows
     fitting_rows = share.limit_bytes // (2 * survey.leased_row_bytes)

@@ -1,0 +1,419 @@
+"""Arrow IPC files and streams: rows equal the tables, whatever their record batches and the size of the share."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.reading import BlockStream, read_blocks
+from penstock.runtime.budget import Share
+from tests.readers.samples import open_path, survey_path, table_of, take
+
+WRITERS: dict[str, Any] = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
+each_format = pytest.mark.parametrize("form", WRITERS)
+each_compression = pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+
+
+def write(
+    path: Path,
+    table: pa.Table,
+    form: str = "file",
+    compression: str | None = None,
+    batch_rows: int | None = None,
+    **options: Any,
+) -> Path:
+    """A table in record batches of so many rows."""
+    ipc_options = pa.ipc.IpcWriteOptions(compression=compression, **options)
+    with pa.OSFile(str(path), "wb") as sink, WRITERS[form](sink, table.schema, options=ipc_options) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    return path
+
+
+def table_from(stream: BlockStream) -> pa.Table:
+    """All rows, without their origin."""
+    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
+
+
+# Formats
+
+
+@each_format
+@each_compression
+def test_blocks_are_the_record_batches_of_the_file(
+    tmp_path: Path, form: str, compression: str | None
+) -> None:
+    write(tmp_path / "a.arrow", table_of(0, 10), form, compression, batch_rows=4)
+    survey = survey_path(tmp_path)
+
+    assert survey.blocks.num_rows.tolist() == [4, 4, 2]
+    assert table_from(open_path(tmp_path)) == table_of(0, 10)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "uncompressed"])
+def test_feather_files(tmp_path: Path, compression: Any) -> None:
+    pyarrow.feather.write_feather(table_of(0, 9), tmp_path / "a.feather", compression, chunksize=5)
+
+    assert table_from(open_path(tmp_path)) == table_of(0, 9)
+
+
+def test_a_file_and_a_stream_are_told_apart_by_their_content(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", table_of(0, 5), "stream")
+    write(tmp_path / "b.arrow", table_of(5, 9), "file")
+
+    assert table_from(open_path(tmp_path)) == table_of(0, 9)
+
+
+def test_a_stream_without_a_mark_at_its_end(tmp_path: Path) -> None:
+    write(tmp_path / "a.ipc", table_of(0, 5), "stream")
+    whole = (tmp_path / "a.ipc").read_bytes()
+    (tmp_path / "a.ipc").write_bytes(whole[:-8])
+
+    assert table_from(open_path(tmp_path)) == table_of(0, 5)
+
+
+@each_format
+def test_files_and_record_batches_without_rows(tmp_path: Path, form: str) -> None:
+    """An empty file has no types to disagree with."""
+    write(tmp_path / "a.arrow", pa.table({"number": pa.array([], pa.string())}), form)
+    with (
+        pa.OSFile(str(tmp_path / "b.arrow"), "wb") as sink,
+        WRITERS[form](sink, table_of(0, 0).schema) as writer,
+    ):
+        for start, stop in ((0, 0), (0, 3), (3, 3), (3, 5)):
+            writer.write_batch(
+                pa.record_batch(table_of(start, stop).combine_chunks().to_pydict(), writer_schema())
+            )
+
+    assert survey_path(tmp_path).blocks.first_row.tolist() == [0, 3]
+    assert table_from(open_path(tmp_path, columns=["number"])).column("number").to_pylist() == [0, 1, 2, 3, 4]
+
+
+def writer_schema() -> pa.Schema:
+    return table_of(0, 0).schema
+
+
+@each_format
+@each_compression
+def test_blocks_are_read_in_any_order(tmp_path: Path, form: str, compression: str | None) -> None:
+    write(tmp_path / "a.arrow", table_of(0, 100), form, compression, batch_rows=7)
+    shuffled = table_from(open_path(tmp_path, seed=3))
+
+    assert shuffled.column("number").to_pylist() != list(range(100))
+    assert shuffled.sort_by("number") == table_of(0, 100)
+
+
+# Types
+
+
+def every_type(num_rows: int) -> pa.Table:
+    """One column of each type that features can use."""
+    numbers = np.arange(num_rows)
+    words = pa.array([f"word {number % 3} {'long ' * (number % 4)}" for number in numbers], pa.string())
+    lists = [[str(number)] * (number % 3) for number in numbers]
+    return pa.table(
+        {
+            "bool": pa.array(numbers % 2 == 0),
+            "int8": pa.array(numbers % 100, pa.int8()),
+            "null": pa.array([None if number % 5 == 0 else number for number in numbers], pa.int64()),
+            "text": words,
+            "large": words.cast(pa.large_string()),
+            "view": words.cast(pa.string_view()),
+            "list": pa.array(lists, pa.list_(pa.string())),
+            "views": pa.array(lists, pa.large_list(pa.string_view())),
+            "fixed": pa.array([[number, 1] for number in numbers], pa.list_(pa.float32(), 2)),
+            "map": pa.array([[(str(number), 1.5)] for number in numbers], pa.map_(pa.string(), pa.float64())),
+            "word": dictionary_of(words, pa.int8()),
+            "day": pa.array(numbers, pa.timestamp("us")),
+        }
+    )
+
+
+def dictionary_of(words: Any, index_type: Any) -> Any:
+    encoded = words.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(index_type), encoded.dictionary)
+
+
+@each_format
+@each_compression
+@pytest.mark.parametrize("share_bytes", [130 * KIB, 16 * MIB])
+def test_every_type_of_column(tmp_path: Path, form: str, compression: str | None, share_bytes: int) -> None:
+    table = every_type(200)
+    write(tmp_path / "a.arrow", table, form, compression, batch_rows=60)
+    reader = open_path(tmp_path, share_bytes=share_bytes)
+
+    assert reader.schema.field("view").type == pa.string()
+    assert reader.schema.field("views").type == pa.large_list(pa.string())
+    assert reader.schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
+    assert table_from(reader).to_pydict() == table.to_pydict()
+
+
+@each_format
+@each_compression
+def test_some_columns_among_all_types(tmp_path: Path, form: str, compression: str | None) -> None:
+    """What is left out may be of any type."""
+    table = every_type(50).append_column("struct", pa.array([{"a": 1, "b": "x"}] * 50))
+    table = table.append_column("bytes", pa.array([b"x"] * 50)).append_column("nothing", pa.nulls(50))
+    write(tmp_path / "a.arrow", table.select(reversed(table.column_names)), form, compression)
+
+    assert (
+        table_from(open_path(tmp_path, columns=["day", "views", "int8"])).to_pydict()
+        == table.select(["day", "views", "int8"]).to_pydict()
+    )
+
+
+def growing_words(num_batches: int, is_delta: bool) -> list[pa.RecordBatch]:
+    """Record batches whose dictionaries grow, or are others each time."""
+    batches = []
+    for index in range(num_batches):
+        words = [f"word {word}" for word in range(0 if is_delta else index, index + 2)]
+        numbers = pa.array([len(words) - 1, 0, None], pa.int32())
+        batches.append(pa.record_batch({"word": pa.DictionaryArray.from_arrays(numbers, pa.array(words))}))
+    return batches
+
+
+@pytest.mark.parametrize(("form", "is_delta"), [("file", True), ("stream", True), ("stream", False)])
+@pytest.mark.parametrize("seed", [None, 5])
+def test_dictionaries_that_grow_or_are_replaced(
+    tmp_path: Path, form: str, is_delta: bool, seed: int | None
+) -> None:
+    batches = growing_words(6, is_delta)
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=is_delta)
+    with (
+        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
+        WRITERS[form](sink, batches[0].schema, options=options) as writer,
+    ):
+        for batch in batches:
+            writer.write_batch(batch)
+    given = [batch.column("word").to_pylist() for batch in open_path(tmp_path, seed=seed)]
+
+    expected = [batch.column("word").to_pylist() for batch in batches]
+    assert (sorted(given, key=str), given == expected) == (sorted(expected, key=str), seed is None)
+
+
+# Memory
+
+
+@each_format
+def test_a_huge_record_batch_is_read_a_few_rows_at_a_time(tmp_path: Path, form: str) -> None:
+    """Two million rows in one record batch, 48 MB, with a share of 2 MiB."""
+    numbers = np.arange(2_000_000)
+    table = pa.table(
+        {
+            "number": numbers,
+            "half": numbers / 2,
+            "pair": pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(numbers, 2).astype(np.float32)), 2),
+        }
+    )
+    write(tmp_path / "a.arrow", table, form)
+    share = Share("reading", 2 * MIB)
+    survey = survey_path(tmp_path)
+    before_bytes, total = pa.total_allocated_bytes(), 0
+    for batch in read_blocks(survey, share):
+        total += batch.column("number").to_numpy().sum() + batch.column("pair").flatten().to_numpy().sum()  # type: ignore[attr-defined]
+        assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
+        assert pa.total_allocated_bytes() - before_bytes <= MIB
+
+    assert survey.blocks.num_rows.tolist() == [2_000_000]
+    assert total == pytest.approx(3 * numbers.sum(), rel=1e-6)
+
+
+def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_step(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"x": np.zeros(2_000_000)}), compression="zstd")
+    survey = survey_path(tmp_path)
+
+    assert (tmp_path / "a.arrow").stat().st_size < MIB
+    assert 30 * MIB < survey.least_bytes < 31 * MIB
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"a.arrow: record batch 0 has 15.3MiB and is compressed, so that it is unpacked whole, "
+        r"beside the one before it, which needs "
+        r"30.5MiB, but reading may hold 20MiB; raise memory.limit, read fewer columns, or write the file with smaller",
+    ):
+        open_path(tmp_path, share_bytes=20 * MIB)
+
+
+@each_format
+def test_compressed_record_batches_fit_the_least_share(tmp_path: Path, form: str) -> None:
+    texts = pa.array([f"{number} " * 20 for number in range(20_000)])
+    write(tmp_path / "a.arrow", pa.table({"text": texts}), form, "lz4", batch_rows=3_000)
+    survey = survey_path(tmp_path)
+    share = Share("reading", survey.least_bytes)
+    before_bytes, given = pa.total_allocated_bytes(), []
+    for batch in read_blocks(survey, share):
+        assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
+        given += batch.column("text").to_pylist()
+
+    assert given == texts.to_pylist()
+    assert share.peak_bytes <= share.limit_bytes < texts.nbytes
+
+
+def test_rows_that_grow_are_given_out_in_smaller_batches(tmp_path: Path) -> None:
+    texts = pa.array(["short"] * 20_000 + ["long" * 5_000] * 200)
+    write(tmp_path / "a.arrow", pa.table({"text": texts}))
+    share = Share("reading", MIB)
+    given = []
+    for batch in read_blocks(survey_path(tmp_path), share):
+        assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
+        given += batch.column("text").to_pylist()
+
+    assert given == texts.to_pylist()
+
+
+def test_a_row_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    texts = pa.array(["short"] * 20_000 + ["long" * 500_000])
+    write(tmp_path / "a.arrow", pa.table({"text": texts}))
+
+    with pytest.raises(
+        BudgetExceeded, match=r"a.arrow: row 20000 takes 1.9MiB, and two such rows must fit, but"
+    ):
+        list(open_path(tmp_path, share_bytes=MIB))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows_per_file=st.lists(st.integers(0, 60), min_size=1, max_size=4),
+    batch_rows=st.integers(1, 80),
+    form=st.sampled_from(list(WRITERS)),
+    compression=st.sampled_from([None, "lz4", "zstd"]),
+    columns=st.none() | st.lists(st.sampled_from(every_type(0).column_names), min_size=1, unique=True),
+    extra_kib=st.integers(0, 300),
+    seed=st.none() | st.integers(0, 9),
+    data=st.data(),
+)
+def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows_per_file: list[int],
+    batch_rows: int,
+    form: str,
+    compression: str | None,
+    columns: list[str] | None,
+    extra_kib: int,
+    seed: int | None,
+    data: st.DataObject,
+) -> None:
+    folder, start = tmp_path_factory.mktemp("arrow"), 0
+    table = every_type(sum(rows_per_file))
+    for index, num_rows in enumerate(rows_per_file):
+        write(folder / f"{index}.arrow", table.slice(start, num_rows), form, compression, batch_rows)
+        start += num_rows
+    survey = survey_path(folder, columns=columns)
+    share = Share("reading", survey.least_bytes + extra_kib * KIB)
+    reader = read_blocks(survey, share, seed)
+    batches = list(reader)
+    stop = data.draw(st.integers(0, len(batches)))
+    reader.set_epoch(0)
+    before = take(reader, stop)
+    reader.load_state_dict(reader.state_dict())
+
+    rows = pa.Table.from_batches(batches, reader.schema)
+    assert in_order(rows) == table.select(columns or table.column_names).to_pydict()
+    assert before + list(reader) == batches
+    assert share.held_bytes == 0
+    assert share.peak_bytes <= share.limit_bytes
+
+
+def in_order(rows: pa.Table) -> dict[str, list[Any]]:
+    """Values by column, rows in the order of the files."""
+    order = np.argsort(rows.column(ROW_COLUMN).to_numpy())
+    values = rows.drop_columns(ROW_COLUMN).to_pydict()
+    return {name: [column[row] for row in order] for name, column in values.items()}
+
+
+# What can be wrong
+
+
+def test_a_type_that_differs_between_files_names_both(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"x": [1]}))
+    write(tmp_path / "b.arrow", pa.table({"x": [1.5]}))
+
+    with pytest.raises(
+        DataError, match=r"column 'x' is int64 in .*a.arrow but double in .*b.arrow; write both"
+    ):
+        open_path(tmp_path)
+
+
+def test_a_missing_column_names_the_nearest(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"label": [1]}))
+
+    with pytest.raises(DataError, match=r"a.arrow: there is no column 'labl'; did you mean 'label'\?"):
+        open_path(tmp_path, columns=["labl"])
+
+
+def test_a_type_that_cannot_be_used(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"x": [b"a"]}))
+
+    with pytest.raises(DataError, match=r"a.arrow: column 'x': has type binary, which cannot be used"):
+        open_path(tmp_path, columns=["x"])
+
+
+@each_format
+@pytest.mark.parametrize("left_bytes", [3, 7, 100, 700, -60, -9])
+def test_a_file_that_is_cut_short(tmp_path: Path, form: str, left_bytes: int) -> None:
+    write(tmp_path / "a.arrow", table_of(0, 100), form, batch_rows=50)
+    whole = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(whole[:left_bytes])
+
+    with pytest.raises(
+        DataError, match=r"a.arrow: is (cut short: .*; write it again|neither an Arrow IPC file nor)"
+    ):
+        open_path(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"FEA1 and so on", r"a.arrow: is Feather version 1; write it again as version 2"),
+        (b"PAR1 and so on", r"a.arrow: is neither an Arrow IPC file nor a stream"),
+        (
+            b"ARROW1\0\0" + bytes(100) + b"\x08\0\0\0ARROW1",
+            r"a.arrow: cannot be read as Arrow IPC: .*; is it damaged\?",
+        ),
+    ],
+)
+def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.arrow").write_bytes(content)
+
+    with pytest.raises(DataError, match=message):
+        open_path(tmp_path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(form=st.sampled_from(list(WRITERS)), compression=st.sampled_from([None, "zstd"]), data=st.data())
+def test_a_damaged_file_gives_rows_or_one_clear_line(
+    tmp_path_factory: pytest.TempPathFactory, form: str, compression: str | None, data: st.DataObject
+) -> None:
+    path = write(
+        tmp_path_factory.mktemp("arrow") / "a.arrow", table_of(0, 30), form, compression, batch_rows=10
+    )
+    content = bytearray(path.read_bytes())
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
+        content[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    problem = None
+    try:
+        assert all(batch.num_rows for batch in open_path(path))
+    except (DataError, BudgetExceeded) as error:
+        problem = str(error)
+
+    assert problem is None or problem.startswith((str(path), "column"))
+    assert problem is None or "\n" not in problem
+
+
+@each_format
+def test_a_file_that_became_shorter_since_it_was_surveyed(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", table_of(0, 100), form)
+    survey = survey_path(tmp_path)
+    (tmp_path / "a.arrow").write_bytes(b"ARROW1")
+
+    with pytest.raises(
+        DataError, match=r"a.arrow: cannot be read as Arrow IPC: buffer 3 is too short; is it damaged"
+    ):
+        list(read_blocks(survey, Share("reading", MIB)))
