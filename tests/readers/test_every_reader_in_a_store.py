@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
 import pytest
 
 from penstock.config.errors import DataError
