@@ -102,10 +102,7 @@ def _items(name: str, array: Any) -> tuple[Any, NDArray[np.int32]]:
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     items = array.flatten()
     if items.null_count:
-        row = int(np.searchsorted(np.cumsum(lengths), np.flatnonzero(pc.is_null(items))[0], side="right"))
-        raise DataError.at(
-            "has a null inside a list, which a tf.train.Example cannot hold", row=row, column=name
-        )
+        raise DataError.at("has a null inside a list, which a tf.train.Example cannot hold", column=name)
     return items, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
 
 

@@ -1,0 +1,138 @@
+"""Files of ours open in TensorFlow, and files of TensorFlow open here.
+
+TensorFlow runs in a process of its own: that of this Python if it has the package, else that of the Python which
+PENSTOCK_TENSORFLOW_PYTHON names.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.prep.tfrecord.write import write_tfrecord
+from tests.readers.tfrecord.wire_samples import read
+
+SIDE = Path(__file__).with_name("tensorflow_side.py")
+HERE = sys.executable if importlib.util.find_spec("tensorflow") else None
+PYTHON = os.environ.get("PENSTOCK_TENSORFLOW_PYTHON", HERE)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        PYTHON is None, reason="no tensorflow here; install the extra `tf`, or name a Python that has it"
+    ),
+]
+
+KINDS = {
+    "one": "int64",
+    "many": "int64",
+    "number": "float32",
+    "numbers": "float32",
+    "text": "string",
+    "texts": "string",
+}
+ROWS: list[dict[str, list[Any]]] = [
+    {
+        "one": [1],
+        "many": [1, -1, 2**62],
+        "number": [0.5],
+        "numbers": [1.5, -2.5],
+        "text": ["a"],
+        "texts": ["b", "ö" * 200],
+    },
+    {"one": [-(2**63)], "many": [], "number": [3.0], "numbers": [], "text": [""], "texts": []},
+    {
+        "one": [2**63 - 1],
+        "many": [300] * 200,
+        "number": [-0.0],
+        "numbers": [1.0] * 50,
+        "text": ["x" * 1000],
+        "texts": ["", ""],
+    },
+    {},
+]
+SCHEMA = {name: kind if name in ("one", "number", "text") else [kind] for name, kind in KINDS.items()}
+
+
+def tensorflow(**task: Any) -> Any:
+    done = subprocess.run(
+        [str(PYTHON), str(SIDE)],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def expected_column(name: str) -> list[Any]:
+    """What a column holds here: one value or null, or a list."""
+    lists = [row.get(name, []) for row in ROWS]
+    return lists if isinstance(SCHEMA[name], list) else [values[0] if values else None for values in lists]
+
+
+@pytest.mark.parametrize("suffix", [".tfrecord", ".tfrecord.gz"])
+def test_files_of_tensorflow_open_here(tmp_path: Path, suffix: str):
+    path = tmp_path / f"a{suffix}"
+    tensorflow(do="write", path=str(path), kinds=KINDS, rows=ROWS)
+    expected = {name: expected_column(name) for name in KINDS}
+
+    assert read(path, SCHEMA).to_pydict() == expected
+    assert read(path, columns=list(KINDS)).to_pydict() == expected
+
+
+@pytest.mark.parametrize("suffix", [".tfrecord", ".tfrecord.gz"])
+def test_our_files_open_in_tensorflow(tmp_path: Path, suffix: str):
+    path = tmp_path / f"a{suffix}"
+    types = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.string()}
+    arrays = {
+        name: pa.array(
+            expected_column(name), pa.list_(types[kind]) if isinstance(SCHEMA[name], list) else types[kind]
+        )
+        for name, kind in KINDS.items()
+    }
+    write_tfrecord(path, pa.table(arrays))
+
+    assert tensorflow(do="read", path=str(path), kinds=KINDS) == {
+        name: [row.get(name, []) for row in ROWS] for name in KINDS
+    }
+
+
+def test_other_types_of_ours_open_in_tensorflow(tmp_path: Path):
+    path = tmp_path / "a.tfrecord"
+    table = pa.table(
+        {
+            "flag": pa.array([True, None, False]),
+            "small": pa.array([1, 2, -3], pa.int8()),
+            "double": pa.array([0.5, 1.5, None]),
+            "fixed": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.float32(), 2)),
+            "bytes": pa.array([b"a", b"", None]),
+            "category": pa.array(["x", "y", "x"]).dictionary_encode(),
+        }
+    )
+    write_tfrecord(path, table)
+    kinds = {
+        "flag": "int64",
+        "small": "int64",
+        "double": "float32",
+        "fixed": "float32",
+        "bytes": "string",
+        "category": "string",
+    }
+
+    assert tensorflow(do="read", path=str(path), kinds=kinds) == {
+        "flag": [[1], [], [0]],
+        "small": [[1], [2], [-3]],
+        "double": [[0.5], [1.5], []],
+        "fixed": [[1.0, 2.0], [], [3.0, 4.0]],
+        "bytes": [["a"], [""], []],
+        "category": [["x"], ["y"], ["x"]],
+    }
