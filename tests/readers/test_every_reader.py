@@ -3,8 +3,11 @@
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -81,6 +84,36 @@ def _tfrecord_gz(folder: Path, rows_per_file: list[int], seed: int | None) -> Bl
     return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
 
 
+def _write_arrow(folder: Path, rows_per_file: list[int], compression: str | None = None) -> None:
+    start = 0
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    for index, num_rows in enumerate(rows_per_file):
+        table = table_of(start, start + num_rows)
+        with pa.ipc.new_file(folder / f"part-{index:03}.arrow", table.schema, options=options) as writer:
+            writer.write_table(table, max_chunksize=150)
+        start += num_rows
+
+
+def _arrow(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    _write_arrow(folder, rows_per_file)
+    return open_path(folder, share_bytes=SMALL_SHARE_BYTES, seed=seed)
+
+
+def _compressed_arrow(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+    _write_arrow(folder, rows_per_file, "zstd")
+    return open_path(folder, share_bytes=SMALL_SHARE_BYTES, seed=seed)
+
+
+def _numpy(folder: Path, rows_per_file: list[int], seed: int | None, save: Any = np.savez) -> BlockStream:
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        texts = np.array([f"row {number}" for number in range(start, start + num_rows)], "U7")
+        arrays = {"number": np.arange(start, start + num_rows), "text": texts}
+        save(folder / f"part-{index:03}.npz", **arrays)
+        start += num_rows
+    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
+
+
 EVERY_READER: dict[str, Make] = {
     "parquet": _parquet,
     "parquet, page by page": _paged_parquet,
@@ -90,6 +123,10 @@ EVERY_READER: dict[str, Make] = {
     "json": _json,
     "tfrecord": _tfrecord,
     "tfrecord, compressed": _tfrecord_gz,
+    "arrow": _arrow,
+    "arrow, compressed": _compressed_arrow,
+    "numpy": _numpy,
+    "numpy, compressed": partial(_numpy, save=np.savez_compressed),
 }
 ROWS = [5, 0, 700, 1]
 

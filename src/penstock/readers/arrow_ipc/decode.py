@@ -17,6 +17,9 @@ from penstock.readers.leasing import RollingLease
 from penstock.readers.storage import open_input
 from penstock.runtime.budget import Share
 
+_ROOM = 8
+"""One of so many parts of what rows may take is left for those that take more than the mean."""
+
 
 class OpenedFile:
     """A file, its dictionaries, and the columns of one record batch at a time."""
@@ -99,7 +102,7 @@ class IpcDecoder:
         """Rows read where they lie, and measured before."""
         part_bytes = min(self._part_bytes, batch.decoded_bytes)
         leased_bytes = part_bytes + self._layout.files[batch.file_index].dictionary_bytes
-        part_rows = max(1, part_bytes * batch.num_rows // max(1, batch.decoded_bytes))
+        part_rows = _part_rows(batch, part_bytes)
         columns = None
         while first_row < end_row:
             self._lease.move_on(leased_bytes, retained_bytes=leased_bytes)
@@ -143,3 +146,11 @@ class IpcDecoder:
                 self._opened[1].close()
             self._opened = file_index, OpenedFile(self._layout.files[file_index], self._layout.schema)
         return self._opened[1]
+
+
+def _part_rows(batch: IpcBatch, part_bytes: int) -> int:
+    """How many rows are tried at once: all, or equal parts with some room for rows above the mean."""
+    if batch.decoded_bytes <= part_bytes:
+        return batch.num_rows
+    num_parts = -(-batch.decoded_bytes * _ROOM // max(1, part_bytes * (_ROOM - 1)))
+    return max(1, batch.num_rows // num_parts)
