@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batching import row_store
-from penstock.batching.row_store import RowStore
+from penstock.batching.row_store import RowStore, window_bytes
 
 NUMBERS = st.none() | st.integers(-5, 5)
 COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy]] = {
@@ -96,3 +96,19 @@ def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyP
 
     assert store.rows(0, 30).column("text").to_pylist() == [f"{row // 10}-{row % 10}" for row in order]
     assert len(store._columns[0]._chunks) == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(window=pieces(), names=st.sets(st.sampled_from(list(COLUMNS)), min_size=1), data=st.data())
+def test_a_store_takes_no_more_than_was_told_before(
+    window: list[pa.RecordBatch], names: set[str], data: st.DataObject
+) -> None:
+    table = pa.Table.from_batches(window).select(sorted(names)).combine_chunks()
+    num_rows, rows = table.num_rows, table.to_batches()
+    row_bytes = -(-sum(batch.nbytes for batch in rows) // num_rows)
+    store = RowStore(table.schema, num_rows)
+    store.fill(rows)
+    store.permute(np.array(data.draw(st.permutations(range(num_rows))), np.int64))
+    store.rows(0, num_rows)
+
+    assert store.num_bytes <= window_bytes(table.schema, num_rows, row_bytes)

@@ -6,6 +6,7 @@ at a time, which fits the processor's cache where all columns together do not: d
 is four times slower. Columns of other types (texts, lists) are joined by Arrow, window by window, and drawn from.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from penstock.config.sizes import GIB
+from penstock.config.sizes import GIB, MIB
 from penstock.readers.blocks import Int64Array
 
 ArrowArray = Any
@@ -25,6 +26,7 @@ _CHUNK_BYTES = GIB
 
 _TAKEN_ROWS = 8192
 """Rows that are moved at a time; a third faster than all at once (measured)."""
+_SLACK_PART, _SLACK_BYTES = 4, MIB
 
 
 class _Column(Protocol):
@@ -91,6 +93,19 @@ class RowStore:
         return self._spare.num_bytes + sum(column.num_bytes for column in self._columns)
 
 
+def window_bytes(schema: pa.Schema, num_rows: int, row_bytes: int) -> int:
+    """What a store of so many rows takes at most, where rows take `row_bytes` in Arrow.
+
+    Beside the rows: a byte per value that tells nulls, and spare room for one column of each size. Texts and lists are
+    estimated, so that there is some slack for windows of longer ones.
+    """
+    fixed = [column for field in schema if isinstance(column := _column(field.type, _Spare()), _FixedColumn)]
+    null_bytes = sum(column.width for column in fixed)
+    spare_bytes = sum({column.number_bytes * column.width for column in fixed})
+    slack_bytes = 0 if len(fixed) == len(schema) else num_rows * row_bytes // _SLACK_PART
+    return num_rows * (row_bytes + null_bytes + spare_bytes) + slack_bytes + _SLACK_BYTES
+
+
 class _Spare:
     """Room for one column of each size, into which columns are permuted in turn: each leaves its own to the next."""
 
@@ -125,7 +140,7 @@ def _column(kind: pa.DataType, spare: _Spare) -> _Column:
 def _has_numbers(kind: pa.DataType) -> bool:
     """Whether the values are numbers of whole bytes that NumPy can copy."""
     return bool(
-        pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind) and kind.bit_width in (32, 64)
+        pt.is_integer(kind) or pt.is_floating(kind) or (pt.is_temporal(kind) and kind.bit_width in (32, 64))
     )
 
 
@@ -145,6 +160,8 @@ class _FixedColumn:
         self._spare = spare
         self._number_kind = _number_kind(kind)
         self._values: NDArray[Any] = np.empty((0, *shape), f"u{self._number_kind.bit_width // 8}")
+        self.number_bytes = self._values.itemsize
+        self.width = math.prod(shape)
         self._num_rows = 0
         self._valid_rows = _Validity(())
         self._valid_numbers = _Validity(shape)
@@ -238,7 +255,7 @@ class _JoinedColumn:
     def num_bytes(self) -> int:
         return sum(part.nbytes for part in (*self._pieces, *self._chunks))
 
-    def begin(self, num_rows: int) -> None:  # noqa: ARG002 - room is made by Arrow
+    def begin(self, num_rows: int) -> None:
         self._pieces, self._chunks, self._order = [], [], None
 
     def append(self, piece: ArrowArray) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from penstock.batching.row_store import window_bytes
 from penstock.batching.workers.counting import WorkerPlan
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
+from penstock.readers.origin import ROW_FIELD
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.limits import default_limit
@@ -19,8 +21,6 @@ from penstock.runtime.sections import MemorySection
 PREFETCH_CAP_BYTES = 64 * MIB
 EVALUATION = "evaluation "
 """In front of the shares of a run's evaluation data."""
-SHUFFLE_EXTRA = 4
-"""Beside a window of rows: one of its columns permuted, and the rows that are drawn; at most this part of it."""
 BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 CUT_CAP_BYTES = 64 * MIB
@@ -61,15 +61,15 @@ def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step
     budget.share("step", step_bytes, setting="data_config.batch_size")
 
 
-def window_bytes(row_bytes: int) -> int:
-    """What a shuffle holds whose windows have rows of so many bytes."""
-    return row_bytes + row_bytes // SHUFFLE_EXTRA
+def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
+    """What a shuffle holds whose windows have so many rows."""
+    return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
 
 
 def data_path_bytes(streams: Mapping[str, Survey], shuffle_bytes: int) -> int:
     """What the stages that carry rows can use, so that workers take nothing of it."""
     per_stream = [survey.ample_bytes + BLOCKS_AHEAD * survey.block_bytes for survey in streams.values()]
-    return window_bytes(shuffle_bytes) + sum(per_stream) + len(streams) * PREFETCH_CAP_BYTES
+    return shuffle_bytes + sum(per_stream) + len(streams) * PREFETCH_CAP_BYTES
 
 
 def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
@@ -94,7 +94,7 @@ def share_data_path(
     there is room left for two blocks more, they are read ahead.
     """
     if shuffle_bytes:
-        budget.share("shuffle", window_bytes(shuffle_bytes), setting="data_config.shuffle_buffer")
+        budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
     rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
     for stream, survey in streams.items():
         left = rest

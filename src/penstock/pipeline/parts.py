@@ -19,7 +19,7 @@ from penstock.pipeline.data import (
     shuffle_rows,
     training_batches,
 )
-from penstock.pipeline.memory_plan import StageShares, limit_of, share_data_path
+from penstock.pipeline.memory_plan import StageShares, limit_of, share_data_path, shuffle_bytes_of
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
 from penstock.readers.blocks import Shard
@@ -108,7 +108,7 @@ def create_dataloader(
     source = open_source(data, files, parser)
     budget = MemoryBudget(limit_of(run.memory))
     num_shuffle_rows = shuffle_rows(data, source) if mode == "train" else 0
-    shuffle_bytes = num_shuffle_rows * source.survey.row_bytes
+    shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
     share_data_path(
         budget,
         {"": source.survey},

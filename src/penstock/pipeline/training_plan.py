@@ -15,6 +15,7 @@ from penstock.pipeline.memory_plan import (
     share_data_path,
     share_model,
     share_workers,
+    shuffle_bytes_of,
 )
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
@@ -63,7 +64,7 @@ def plan_training(
     torch.manual_seed(train.seed)
     model = unallocated_model(run, list(source.parser.features))
     num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
-    shuffle_bytes = num_shuffle_rows * source.survey.row_bytes
+    shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
     budget = MemoryBudget(limit_of(run.memory))
     share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, batch_rows(data)))
     streams = {"": source.survey} | ({EVALUATION: evaluation_source.survey} if evaluation_source else {})

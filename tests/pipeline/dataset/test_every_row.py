@@ -1,12 +1,14 @@
 """Whatever the numbers: every row once, features with their labels, and a loop that goes on as if never left."""
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
+from penstock.readers.blocks import Shard
 from tests.pipeline.dataset.samples import labels, rows
 
 
@@ -84,9 +86,9 @@ def test_the_rest_of_an_epoch_goes_to_any_number_of_shards(case: Case, num_shard
     for index in range(case.num_shards):
         shard = case.shard(index)
         with iter(shard) as iterator:
-            start, end = (case.num_rows * part // case.num_shards for part in (index, index + 1))
-            stop = data.draw(st.integers(0, max(0, (end - start) // case.batch_rows)))
-            seen += rows(next(iterator) for _ in range(stop))
+            start, end = Shard(index, case.num_shards).bounds(case.num_rows)
+            stop = data.draw(st.integers(0, (end - start) // case.batch_rows))
+            seen += rows(islice(iterator, stop))
             states.append(shard.state_dict())
     for index in range(num_shards):
         shard = case.shard(index, num_shards)

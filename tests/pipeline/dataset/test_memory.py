@@ -12,6 +12,7 @@ from penstock.config.sizes import MIB
 from penstock.pipeline.dataset.chain import Chain, Shuffling
 from penstock.pipeline.dataset.memory import READER_CAP_BYTES, share_memory, shuffle_rows
 from penstock.pipeline.dataset.sources import Files
+from penstock.pipeline.memory_plan import shuffle_bytes_of
 from penstock.readers.files import list_files
 from penstock.readers.sections import DatasetType, ReadingSection
 
@@ -43,18 +44,18 @@ def test_by_default_the_reader_gets_what_it_can_use(path):
     assert chain.survey().ample_bytes < READER_CAP_BYTES
 
 
-def test_a_shuffle_gets_room_for_its_rows_twice(path):
+def test_a_shuffle_gets_room_for_its_rows(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
     num_rows = MIB // chain.survey().row_bytes
 
     assert shuffle_rows(chain, chain.survey()) == num_rows
-    assert shares_of(chain)["shuffle"] == 2 * num_rows * chain.survey().row_bytes + MIB
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
 
 
 def test_a_shuffle_of_little_data_takes_little(path):
     chain = chain_of(path, first_rows=10, shuffling=Shuffling(64 * MIB, seed=0))
 
-    assert shares_of(chain)["shuffle"] == 2 * 10 * chain.survey().row_bytes + MIB
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), 10) < 2 * MIB
 
 
 def test_all_shares_fit_the_limit(path):
@@ -71,7 +72,7 @@ def test_too_little_for_a_shuffle_says_who_needs_what(path):
 
     assert str(told.value).startswith(f"reading {path} needs ")
     assert str(told.value).endswith(
-        "shuffling (a row may exist twice) 3MiB: more than the 2MiB that there are; "
+        "shuffling 2.4MiB: more than the 2MiB that there are; "
         "raise the limit of .memory(limit) or lower the buffer of .shuffle(buffer)"
     )
 

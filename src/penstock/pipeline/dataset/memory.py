@@ -64,7 +64,7 @@ def shuffle_rows(chain: Chain, survey: Survey) -> int:
 
 
 def _too_few(chain: Chain, needs: Mapping[str, int], limit_bytes: int) -> str:
-    words = {"reader": f"reading {chain.source.name} needs", "shuffle": "shuffling (a row may exist twice)"}
+    words = {"reader": f"reading {chain.source.name} needs", "shuffle": "shuffling"}
     parts = [f"{words.get(name, name)} {format_size(num_bytes)}" for name, num_bytes in needs.items()]
     advice = "raise the limit of .memory(limit)"
     if "shuffle" in needs:
