@@ -113,7 +113,7 @@ def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
     return DatasetType.OdpsDataset if dataset_type is DatasetType.OdpsDatasetV1 else dataset_type
 
 
-_LATER_TYPES = ("OdpsDataset", "ArrowDataset", "NumpyDataset")
+_LATER_TYPES = ("OdpsDataset",)
 
 
 class ReadingSection(Section):
