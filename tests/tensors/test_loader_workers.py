@@ -1,14 +1,17 @@
 """The same batches and the same places for any number of workers."""
 
 import json
+import pickle
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal as assert_same
 
 from penstock.batching.prefetch import prefetch
 from penstock.batching.rows import cut_by_rows
@@ -25,6 +28,7 @@ from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
 from penstock.tensors.loader import BatchLoader
+from penstock.tensors.parsing import ParseBatches
 
 NUM_ROWS = 47
 ROWS = pa.record_batch(
@@ -96,6 +100,11 @@ def plain(batch):
     return tensors, batch.reserves.get().to_pydict(), str(batch.position), batch.position.row_ids().tolist()
 
 
+def sent(parse):
+    """As it is in another process."""
+    return pickle.loads(pickle.dumps(parse))  # noqa: S301
+
+
 @pytest.fixture(scope="module")
 def kept():
     """Loaders that are used again, as over epochs, by their number of workers."""
@@ -156,6 +165,53 @@ def test_measuring_may_go_over_to_workers_without_changing_a_batch(kept):
         assert one.worker_pids
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"normalizer": "method=log10"},
+        {"normalizer": "method=zscore,mean=2,standard_deviation=4"},
+        {"normalizer": "method=minmax,min=0,max=30"},
+        {"normalizer": "method=expression,expr=log(x + 1) * -2"},
+        {"boundaries": [1.0, 5.0, 9.0], "embedding_dim": 4},
+    ],
+    ids=str,
+)
+def test_number_features_go_to_workers(options):
+    config = {"raw_feature": {"feature_name": "x", "expression": "user:x", **options}}
+    features = build_features(
+        [FeatureConfig.model_validate(config)], ParsingSection(fg_mode=FgMode.FG_NORMAL)
+    )
+    here = ParseBatches(Parser(features), with_labels=False)
+
+    there = sent(here)
+
+    assert_same(there(ROWS).features["x"].values, here(ROWS).features["x"].values)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"vocab_list": ["t0", "t1"]},
+        {"vocab_dict": {"t0": 5, "t1": 3}},
+        {"hash_bucket_size": 10, "default_value": "t9"},
+        {"hash_bucket_size": 10, "weighted": True},
+    ],
+    ids=str,
+)
+def test_id_features_go_to_workers_also_after_they_were_used(options):
+    named = {"feature_name": "tags", "expression": "item:tags", "separator": "|", "embedding_dim": 4}
+    config = FeatureConfig.model_validate({"id_feature": {**named, **options}})
+    features = build_features([config], ParsingSection(fg_mode=FgMode.FG_NORMAL))
+    here = ParseBatches(Parser(features), with_labels=False)
+    rows = pa.record_batch({"tags": ["t0:1|t1:2", "", "t1:0.5"]}) if "weighted" in options else ROWS
+    expected = here(rows).features["tags"]
+
+    there = sent(here)
+
+    assert_same(there(rows).features["tags"].values, expected.values)
+    assert_same(there(rows).features["tags"].lengths, expected.lengths)
+
+
 def test_workers_never_load_torch(kept):
     epoch_of(kept[1])
     (pid,) = kept[1].worker_pids
@@ -174,6 +230,14 @@ def test_a_bad_value_has_its_file_and_row():
         assert bad.state_dict()["row"] == 4
 
 
+def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
+    with prefetch(loader(2), Share("prefetch", MIB)) as batches:
+        next(iter(batches))
+        pids = batches._source.worker_pids
+        assert len(pids) == 2
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
 def test_parsed_memory_is_the_batchs_own():
     with closing(loader(2)) as one:
         batches = list(one)
@@ -189,12 +253,11 @@ def test_memory_stays_flat_over_twenty_epochs_with_workers():
     share = Share("workers", 8 * MIB)
     loader = BatchLoader(cut_by_rows(Rows(rows), 512), parser(), workers=Workers(2, share))
     taken_bytes = []
-    with closing(loader):
+    with prefetch(loader, Share("prefetch", MIB)) as batches:
         for epoch in range(24):
-            with prefetch(loader, Share("prefetch", MIB)) as batches:
-                batches.set_epoch(epoch)
-                for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):
-                    pass
+            batches.set_epoch(epoch)
+            for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):
+                pass
             taken_bytes.append(tree_bytes())
             assert share.peak_bytes <= share.limit_bytes
     assert share.held_bytes == 0

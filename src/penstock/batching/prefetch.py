@@ -108,10 +108,12 @@ class Prefetch(Generic[T]):
         self._source.set_epoch(epoch)
 
     def close(self) -> None:
-        """End the thread, and put the source back to the last item handed out."""
+        """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
         if self._thread is not None:
             self._stop()
             self._source.load_state_dict(self._place)
+        if (close := getattr(self._source, "close", None)) is not None:
+            close()
 
     def _start(self) -> None:
         self._place = self._source.state_dict()

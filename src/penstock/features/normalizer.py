@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,11 +28,29 @@ _OPTIONS: dict[str, dict[str, float | None]] = {
 
 
 def parse_normalizer(text: str) -> Normalizer:
-    """The function that the option describes.
+    """The function that the option describes; pickled, it is the text.
 
     >>> parse_normalizer("method=zscore,mean=2,standard_deviation=4")(np.array([10.0]))
     array([2.])
     """
+    return _Described(text, _function_of(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A function that goes to other processes as the text that describes it."""
+
+    text: str
+    function: Normalizer
+
+    def __call__(self, x: Float64Array) -> Float64Array:
+        return self.function(x)
+
+    def __reduce__(self) -> tuple[Callable[[str], Normalizer], tuple[str]]:
+        return parse_normalizer, (self.text,)
+
+
+def _function_of(text: str) -> Normalizer:
     method, _, rest = text.partition(",")
     key, _, name = (part.strip() for part in method.partition("="))
     if key != "method":

@@ -121,3 +121,16 @@ def test_without_workers_nothing_is_started(workers):
 
     assert list(stage) == PAIRS
     assert stage.pids == []
+
+
+def test_work_that_workers_cannot_load_goes_on_here(caplog):
+    """Nobody asked for workers, so that they are no reason to fail."""
+
+    def local(batch):
+        return functions.slow(batch)
+
+    with measured(local) as stage:
+        assert list(stage) == PAIRS
+        assert stage.pids == []
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("going on without worker processes: worker processes cannot load")

@@ -82,10 +82,7 @@ class Crew:
         parcel = Parcel(Task(self._next_number, region, num_bytes))
         self._parcels[self._next_number] = parcel
         self._next_number += 1
-        try:
-            self._pool.give(worker, parcel.task)
-        except WorkerEnded as ended:
-            self._raise_end(ended)
+        self._pool.give(worker, parcel.task)
         return parcel
 
     def hear(self, wait_seconds: float = TICK_SECONDS) -> None:

@@ -20,6 +20,10 @@ class WorkerError(PenstockError):
     """A worker process was killed, hangs, or could not start."""
 
 
+class NotLoadable(WorkerError):
+    """What workers should do cannot be taken to another process."""
+
+
 class WorkerStack(Exception):
     """The stack of a worker, as the cause of an error that is raised in the parent."""
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from penstock.batching.workers.ends import NotLoadable
 from penstock.batching.workers.stage import InWorkers
 from penstock.readers.stream import Stream
 from penstock.runtime.state import State
@@ -180,5 +181,15 @@ class Measured(Generic[T]):
             return False
         self._judge = None
         if num_workers:
-            self._workers = self._start(num_workers)
-        return bool(num_workers)
+            self._workers = self._started(num_workers)
+        return self._workers is not None
+
+    def _started(self, num_workers: int) -> InWorkers[T] | None:
+        """Workers that run; None, and a line in the log, where nobody asked for them and they cannot do the work."""
+        workers = self._start(num_workers)
+        try:
+            workers.start()
+        except NotLoadable as error:
+            _logger.warning("going on without worker processes: %s", error)
+            return None
+        return workers

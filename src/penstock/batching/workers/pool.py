@@ -39,6 +39,7 @@ class Pool:
     def __init__(self, work: Work, num_workers: int, arena_bytes: int) -> None:
         self._oom_kills_before = oom_kills_so_far()
         self._looked_at = 0.0
+        self._exit_codes: dict[int, int] = {}
         descriptor = anonymous_file(arena_bytes)
         try:
             self.arena = map_arena(descriptor, arena_bytes)
@@ -66,10 +67,9 @@ class Pool:
         if not worker.tasks:
             worker.watched_seconds = 0.0
         worker.tasks.append(task)
-        try:
+        # A worker that is no more is told by `hear`, after what it said last.
+        with suppress(ConnectionError):
             worker.connection.send(task)
-        except ConnectionError:
-            raise self._ended(worker) from None
 
     def hear(self, wait_seconds: float = TICK_SECONDS) -> Iterator[Reply]:
         """The answers that are there, or come within this time; WorkerEnded as soon as a worker is no more."""
@@ -78,17 +78,11 @@ class Pool:
         ready = wait([*connections, self._template.control], wait_seconds)
         # Time in which this process did not run, such as a night asleep, is not time that a worker took.
         self._look(min(time.monotonic() - started_at, 2 * TICK_SECONDS))
-        if self._template.control in ready:
-            self._raise_end()
         for connection, worker in connections.items():
             if connection in ready:
-                try:
-                    reply: Reply = connection.recv()
-                except (EOFError, ConnectionError):
-                    raise self._ended(worker) from None
-                worker.tasks.popleft()
-                worker.watched_seconds = 0.0
-                yield reply
+                yield from self._replies_of(worker)
+        if self._template.control in ready:
+            self._hear_ends()
 
     def new_oom_kills(self) -> int:
         """How many processes of this container were killed for want of memory since the start."""
@@ -131,24 +125,30 @@ class Pool:
                 with suppress(psutil.Error):
                     worker.memory_bytes = worker.process.memory_info().rss or worker.memory_bytes
 
-    def _raise_end(self) -> None:
-        try:
-            ended: Ended = self._template.control.recv()
-        except (EOFError, ConnectionError):
-            raise self._template_ended() from None
-        worker = next(worker for worker in self.workers if worker.process.pid == ended.pid)
-        raise WorkerEnded(worker, ended.exit_code)
+    def _replies_of(self, worker: Worker) -> Iterator[Reply]:
+        """What a worker has said, also if it is no more: its last words come before its end."""
+        while worker.connection.poll():
+            try:
+                reply: Reply = worker.connection.recv()
+            except (EOFError, OSError):
+                raise self._ended(worker) from None
+            worker.tasks.popleft()
+            worker.watched_seconds = 0.0
+            yield reply
 
     def _ended(self, worker: Worker) -> WorkerEnded:
         """The end of a worker that has let go of its connection: the template knows the signal, in a moment."""
+        while worker.process.pid not in self._exit_codes and self._template.control.poll(MOST_END_SECONDS):
+            self._hear_ends()
+        return WorkerEnded(worker, self._exit_codes.get(worker.process.pid))
+
+    def _hear_ends(self) -> None:
+        """Note how a worker ended; that it did, its own connection tells."""
         try:
-            while self._template.control.poll(MOST_END_SECONDS):
-                ended: Ended = self._template.control.recv()
-                if ended.pid == worker.process.pid:
-                    return WorkerEnded(worker, ended.exit_code)
-        except (EOFError, ConnectionError):
-            return self._template_ended()
-        return WorkerEnded(worker, None)
+            ended: Ended = self._template.control.recv()
+        except (EOFError, OSError):
+            raise self._template_ended() from None
+        self._exit_codes[ended.pid] = ended.exit_code
 
     def _template_ended(self) -> WorkerEnded:
         """Without the template no worker's end would be told."""

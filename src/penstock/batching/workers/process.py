@@ -37,7 +37,7 @@ def serve(work: Work, connection: Channel, arena: memoryview, stack_file: int) -
     try:
         while True:
             connection.send(_answer(work.function, connection.recv(), arena))
-    except (EOFError, ConnectionError):
+    except (EOFError, OSError):
         return
 
 

@@ -122,6 +122,10 @@ class InWorkers(Generic[T]):
         """The process ids of the workers; none before the first item."""
         return [] if self._crew is None else self._crew.pids
 
+    def start(self) -> None:
+        """Start the workers now rather than with the first item; where they run, nothing happens."""
+        self._crew = self._crew or self._start_crew()
+
     def __iter__(self) -> Iterator[T]:
         """Items from the present place on. An error of the source or of the function is raised in its turn."""
         while not isinstance(item := self._next_item(), _End):
@@ -179,16 +183,17 @@ class InWorkers(Generic[T]):
         while self._read_one():
             assert self._in_hand is not None
             batch, place = self._in_hand
-            crew = self._crew = self._crew or self._start_crew()
-            parcel = crew.take(batch)
+            self.start()
+            assert self._crew is not None
+            parcel = self._crew.take(batch)
             if parcel is not None:
                 self._waiting.append((parcel, place))
                 self._in_hand = None
-            elif self._waiting or crew.idle:
+            elif self._waiting or self._crew.idle:
                 return
             else:
                 # Only batches that nobody wants any more are in the way.
-                crew.hear()
+                self._crew.hear()
 
     def _read_one(self) -> bool:
         """Have a batch in hand, unless there are no more."""

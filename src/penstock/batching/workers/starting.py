@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from penstock.batching.workers.arena import anonymous_file
-from penstock.batching.workers.ends import WorkerError, WorkerStack
+from penstock.batching.workers.ends import NotLoadable, WorkerError, WorkerStack
 from penstock.batching.workers.messages import Channel, NotLoaded, Setup, Started, Task
 from penstock.batching.workers.process import Work
 
@@ -119,7 +119,7 @@ def _pids(template: Template) -> tuple[int, ...]:
         if not template.control.poll(MOST_START_SECONDS):
             raise WorkerError(f"worker processes have not started within {MOST_START_SECONDS:.0f} s")
         answer = template.control.recv()
-    except (EOFError, ConnectionError):
+    except (EOFError, OSError):
         code = template.process.wait()
         raise WorkerError(f"worker processes could not start: Python ended with exit code {code}") from None
     if isinstance(answer, NotLoaded):
@@ -135,8 +135,8 @@ def _pickled(work: Work) -> bytes:
         raise _unusable(f"{type(error).__name__}: {error}") from error
 
 
-def _unusable(problem: str) -> WorkerError:
-    return WorkerError(
+def _unusable(problem: str) -> NotLoadable:
+    return NotLoadable(
         f"worker processes cannot load what they should do ({problem}). Functions and classes must be in a module "
         "that can be imported, not in the program that runs or in a notebook; or set data_config.num_workers: 0"
     )

@@ -35,7 +35,7 @@ def main(control: int) -> None:
             pids = _fork_workers(work, setup, connection)
             connection.send(Started(pids))
             _watch(connection, set(pids), parent_pid)
-    except (EOFError, ConnectionError):
+    except (EOFError, OSError):
         return
 
 
