@@ -1,0 +1,37 @@
+"""The data path of a run, with parsing and packing, over random rows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.batching.prefetch import Prefetch, prefetch
+from penstock.batching.rows import cut_by_rows
+from penstock.batching.shuffle import shuffle
+from penstock.batching.workers.choice import Workers
+from penstock.batching.workers.counting import arena_bytes
+from penstock.config.sizes import MIB, parse_size
+from penstock.features.parser import Parser
+from penstock.readers.files import list_files
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import Wanted, survey
+from penstock.runtime.budget import Share
+from penstock.tensors.batch import Batch
+from penstock.tensors.loader import BatchLoader
+
+
+@contextmanager
+def batches_of(
+    path: str, shuffle_buffer: str, batch_rows: int, num_workers: int
+) -> Iterator[Prefetch[Batch]]:
+    """Shuffled batches of two label columns, parsed here or in workers."""
+    files = list_files(path)
+    labels = ["id_0", "id_1"]
+    surveyed = survey(ReadingSection(), files, Wanted(labels))
+    rows = read_blocks(surveyed, Share("reader", surveyed.ample_bytes), seed=7)
+    mixed = shuffle(rows, parse_size(shuffle_buffer) // surveyed.row_bytes, seed=7)
+    cut = cut_by_rows(mixed, batch_rows)
+    arena = Share("workers", max(1, arena_bytes(num_workers, batch_rows * surveyed.row_bytes)))
+    workers = Workers(num_workers, arena) if num_workers else None
+    parser = Parser([], labels, file_paths=[file.path for file in files])
+    with prefetch(BatchLoader(cut, parser, workers=workers), Share("prefetch", 16 * MIB)) as batches:
+        yield batches
