@@ -70,6 +70,16 @@ def test_one_int64(tmp_path: Path, values: bytes):
     assert read(path, {"x": "int64"})["x"].to_pylist() == [300]
 
 
+@pytest.mark.parametrize("num_bytes", range(1, 11))
+def test_one_int64_of_any_number_of_bytes(tmp_path: Path, num_bytes: int):
+    bits = 2 ** min(7 * num_bytes, 64)
+    values = [bits - 1, bits // 128, bits // 3]
+    values = [value if value < 2**63 else value - 2**64 for value in values]
+    path = write_records(tmp_path / "a.tfrecord", *(example(int64("x", value)) for value in values))
+
+    assert read(path, {"x": "int64"})["x"].to_pylist() == values
+
+
 @pytest.mark.parametrize(
     "values", [packed_floats(2.5), loose_floats(2.5), sized(8, b"") + packed_floats(2.5)]
 )
