@@ -13,7 +13,7 @@ from penstock.cli.rewrite import DatasetType, Delimiter, Fields, Header, Memory
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(help="Data of any format, a checkpoint or a run.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Data of any format, a checkpoint or a run.")],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
     memory: Memory = None,
     delimiter: Delimiter = None,
@@ -23,7 +23,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plain: options.Plain = False,
 ) -> None:
-    """Show what is in PATH: schema, rows, sizes, values of each column, and warnings that say what to do."""
+    """Show what is in PATH: schema, rows, sizes, warnings."""
     with one_line_errors():
         from penstock.pipeline.inspection import DataLook
         from penstock.pipeline.inspection import inspect as inspect_path

@@ -1,14 +1,15 @@
 """How files are read that no run file describes: from what a command line says, and what the files show."""
 
 import csv
-
-import pyarrow as pa
+from contextlib import closing
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, parse_size
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_fields
+from penstock.readers.survey import dataset_type_of
+from penstock.readers.text.source import TextFile
 
 _ESCAPES = {"\\t": "\t", "tab": "\t", "\\x01": "\x01", "\\x02": "\x02"}
 _MOST_HEADER_BYTES = MIB
@@ -31,13 +32,18 @@ def reading_of(
     dataset_type: str | None = None,
 ) -> ReadingSection:
     """Reading options; text columns without a header and without declared fields are named c0, c1, ..."""
+    told_type = _dataset_type(dataset_type)
+    is_csv = dataset_type_of(ReadingSection(dataset_type=told_type), files) == "CsvDataset"
+    if not is_csv and (delimiter is not None or not with_header):
+        option = "--delimiter" if delimiter is not None else "--no-header"
+        raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
     separator = _delimiter(delimiter, files)
     declared = _declared(fields)
     if not with_header and not declared:
         num_columns = len(_first_cells(files[0], separator))
         declared = [Field(input_name=f"c{index}") for index in range(num_columns)]
     return ReadingSection(
-        dataset_type=_dataset_type(dataset_type),
+        dataset_type=told_type,
         input_fields=declared,
         delimiter=separator,
         with_header=with_header,
@@ -76,8 +82,8 @@ def _dataset_type(name: str | None) -> DatasetType | None:
 
 
 def _first_cells(file: DataFile, delimiter: str) -> list[str]:
-    with pa.input_stream(file.path) as source:  # finds out about compression by the suffix
-        text = source.read(_MOST_HEADER_BYTES)
+    with closing(TextFile(file)) as source:
+        text = source.read(0, _MOST_HEADER_BYTES)
     try:
         lines = text[: text.rfind(b"\n") + 1 or len(text)].decode("utf-8-sig")
     except UnicodeDecodeError as error:

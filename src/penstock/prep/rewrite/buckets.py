@@ -17,7 +17,9 @@ KEY_FIELD = pa.field(KEY_COLUMN, pa.uint64(), nullable=False)
 KEY_BITS = 64
 MOST_BUCKETS = 256
 """Files that are open at once, and pieces into which what waits is divided."""
-TEMPORARY_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+TEMPORARY_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""What other threads allocate stays with them when it is freed, and counts on."""
 
 
 @dataclass(slots=True)
@@ -32,7 +34,10 @@ class Bucket:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows with their keys, piece by piece as they were written."""
-        with pa.OSFile(str(self.path), "rb") as source, pa.ipc.open_stream(source) as stream:
+        with (
+            pa.OSFile(str(self.path), "rb") as source,
+            pa.ipc.open_stream(source, options=_ONE_THREAD) as stream,
+        ):
             yield from stream
 
     def remove(self) -> None:

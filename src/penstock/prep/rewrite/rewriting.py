@@ -71,6 +71,7 @@ class _Work:
         self._shares = share_memory(source, options, tree_bytes())
         expected = estimate(source, self._shares.reader, options)
         self._layout = plan_output(source.num_rows, row_bytes, expected.output_bytes, options)
+        pa.default_memory_pool().release_unused()
         needed_bytes = room_needed(expected, self._shares.shuffle.bucket_bytes)
         watcher.note(check_room(folder, needed_bytes, expected))
         self._read = Tally()

@@ -77,6 +77,7 @@ class ExternalShuffle:
 
     def _sorted(self, bucket: Bucket) -> Iterator[pa.RecordBatch]:
         """A bucket is loaded, and its file removed, before the first of its rows is given out."""
+        pa.default_memory_pool().release_unused()
         rows = _joined(list(bucket.batches()))
         bucket.remove()
         order = np.argsort(rows.column(KEY_COLUMN).to_numpy(), kind="stable")
