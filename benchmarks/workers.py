@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,6 +199,4 @@ def run_epoch(loader: "BatchLoader") -> float:
 
 if __name__ == "__main__":
     # Workers look for WordCount in a module, not in the program that runs: this file is both.
-    from workers import main as main_of_module
-
-    sys.exit(main_of_module())
+    sys.exit(import_module(Path(__file__).stem).main())
