@@ -82,6 +82,12 @@ class Parser:
         self.file_paths = tuple(file_paths)
         self.binary_labels = frozenset(binary_labels)
 
+    def of_files(self, file_paths: Sequence[str]) -> "Parser":
+        """The same parser for rows of these files."""
+        return Parser(
+            self.features, self.label_fields, self.sample_weight_fields, file_paths, tuple(self.binary_labels)
+        )
+
     @property
     def feature_columns(self) -> tuple[str, ...]:
         """The data columns that features read, each once."""

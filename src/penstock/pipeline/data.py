@@ -76,14 +76,22 @@ def open_source(
     """
     cutting = cutting_of(data, list(parser.features))
     columns = tuple(dict.fromkeys([*parser.columns, *cutting.columns, *reserved_columns]))
-    quarantine = None
-    if data.bad_rows is BadRows.quarantine:
-        path = None if beside is None else beside / "bad_rows.jsonl"
-        quarantine = Quarantine(path, data.bad_rows_limit, [file.path for file in files])
+    quarantine = open_quarantine(data, files, beside)
     wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
     surveyed = survey(data, files, wanted)
+    if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
+        quarantine = open_quarantine(data, surveyed.files, beside)
+    parser = parser.of_files([file.path for file in surveyed.files])
     parser.warm(surveyed.columns)
     return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine)
+
+
+def open_quarantine(data: DataConfig, files: Sequence[DataFile], beside: Path | None) -> Quarantine | None:
+    """Where rows go that cannot be used; None where such a row is an error."""
+    if data.bad_rows is not BadRows.quarantine:
+        return None
+    path = None if beside is None else beside / "bad_rows.jsonl"
+    return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
 
 
 def shuffle_rows(data: DataConfig, source: DataSource) -> int:
