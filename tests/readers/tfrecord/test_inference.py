@@ -98,7 +98,7 @@ def test_a_record_that_contradicts_later_says_to_declare(tmp_path: Path, late: p
 
     assert str(error.value) == (
         f"{path}: record {row} at byte {cut}: feature 'x': {problem} as declared or as in other records; "
-        "declare its type in the schema (in a run file: data_config.input_fields)"
+        "declare its type in a schema, or in the input_fields of a run file"
     )
 
 

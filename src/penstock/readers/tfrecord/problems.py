@@ -14,7 +14,7 @@ from penstock.readers.tfrecord.locate import (
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 KIND_NAMES = {BYTES_KIND: "bytes", FLOAT_KIND: "floats", INT64_KIND: "int64s"}
-DECLARE = "declare its type in the schema (in a run file: data_config.input_fields)"
+DECLARE = "declare its type in a schema, or in the input_fields of a run file"
 _AGAIN = "copy or write the file again"
 
 
