@@ -24,6 +24,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
         "JsonDataset": "penstock.readers.text.json:survey_json",
         "TFRecordDataset": "penstock.readers.tfrecord.survey:survey_tfrecord",
+        "OdpsDataset": "penstock.readers.odps.survey:survey_odps",
     },
 )
 """How files of each `data_config.dataset_type` are surveyed; a survey opens them."""

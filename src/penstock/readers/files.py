@@ -18,6 +18,9 @@ from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
 from penstock.readers.uris import Uri, is_uri, path_name
 
+TABLE_SCHEME = "odps://"
+"""Tables have no suffix; what their paths begin with tells as much."""
+
 TYPE_OF_SUFFIX = {
     ".parquet": "ParquetDataset",
     ".pq": "ParquetDataset",
@@ -33,6 +36,7 @@ TYPE_OF_SUFFIX = {
     ".npz": "NumpyDataset",
     ".tfrecord": "TFRecordDataset",
     ".tfrecords": "TFRecordDataset",
+    TABLE_SCHEME: "OdpsDataset",
 }
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
 
@@ -41,7 +45,12 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
-    dict.fromkeys(("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"),
+    {
+        **dict.fromkeys(
+            ("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"
+        ),
+        "odps": "penstock.readers.odps.tables:list_tables",
+    },
 )
 """How the files behind a path with a scheme are listed; those of `file://` are local ones."""
 
@@ -62,12 +71,14 @@ class DataFile:
 
     @property
     def suffix(self) -> str:
-        """The suffix that tells the format: '.csv' for 'clicks.csv.gz'."""
+        """What tells the format: '.csv' for 'clicks.csv.gz'."""
         return data_suffix(self.path)
 
 
 def data_suffix(path: str) -> str:
-    """The format's suffix in lower case, without a compression's."""
+    """The format's suffix in lower case, without a compression's; of a table its scheme."""
+    if path.startswith(TABLE_SCHEME):
+        return TABLE_SCHEME
     stem, suffix = os.path.splitext(path_name(path).lower())
     return os.path.splitext(stem)[1] if suffix in COMPRESSIONS else suffix
 

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
-from penstock.config.markers import Ignored, Later
+from penstock.config.markers import Ignored
 from penstock.config.nearest import hint
 from penstock.config.section import Section
 
@@ -113,17 +113,10 @@ def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
     return DatasetType.OdpsDataset if dataset_type is DatasetType.OdpsDatasetV1 else dataset_type
 
 
-_LATER_TYPES = ("OdpsDataset",)
-
-
 class ReadingSection(Section):
     """The part of data_config about reading files."""
 
-    dataset_type: Annotated[
-        DatasetType | None,
-        AfterValidator(_supported),
-        Later("this dataset_type", values=_LATER_TYPES),
-    ] = None
+    dataset_type: Annotated[DatasetType | None, AfterValidator(_supported)] = None
     """Format of the input files; absent: it follows from the path. OdpsDatasetV1 is OdpsDataset."""
 
     input_fields: list[Field] = []
