@@ -125,7 +125,7 @@ def broken_connections() -> tuple[type[Exception], ...]:
     """What the client raises when a connection breaks or the service refuses."""
     from odps.errors import ODPSError
     from odps.tunnel.pb.errors import DecodeError
-    from urllib3.exceptions import HTTPError
+    from requests.packages.urllib3.exceptions import HTTPError  # type: ignore[import-not-found] # an alias
 
     return OSError, EOFError, ODPSError, HTTPError, DecodeError, pa.ArrowInvalid
 
