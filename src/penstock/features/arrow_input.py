@@ -28,6 +28,7 @@ from penstock.features.text import Text
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""
 
+_FLOATS = {pa.float32().id: np.float32, pa.float64().id: np.float64}
 _USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -52,9 +53,19 @@ def read_cells(batch: pa.RecordBatch | pa.Table, column: str, null: float | None
     array = batch.column(column)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if null is not None and pt.is_floating(array.type) and array.null_count:
-        array = array.fill_null(null)
+    if null is not None and array.type.id in _FLOATS and array.null_count:
+        return Cells(_filled(array, null), one_per_row(len(array)))
     return cells_of(array, column)
+
+
+def _filled(array: ArrowArray, null: float) -> NumberArray:
+    """The numbers of an array of floating numbers, with one number in place of nulls; Arrow takes twice as long."""
+    values = _viewed_as(_FLOATS[array.type.id])(array)
+    bits = array.buffers()[0]
+    first_byte, first_bit = divmod(array.offset, 8)
+    num_bytes = -(-(first_bit + len(array)) // 8)
+    valid = np.unpackbits(np.frombuffer(bits, np.uint8, num_bytes, first_byte), bitorder="little")
+    return np.where(valid[first_bit : first_bit + len(array)].view(np.bool_), values, values.dtype.type(null))
 
 
 def cells_of(array: ArrowArray, column: str) -> Cells:

@@ -3,12 +3,14 @@
 F sparse features, B rows, V ids of all rows of all features, D numbers per row of all dense features.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 import torch
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
-from penstock.features.columns import DenseColumn, NumberArray, SparseColumn
+from penstock.features.columns import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
 from penstock.tensors.batch import BASE, Batch
 from penstock.tensors.position import Position
@@ -47,13 +49,12 @@ def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedT
     counts = [len(column.values) for column in columns.values()]
     ends = np.cumsum(counts, dtype=np.int64).tolist()
     values_V = torch.empty(ends[-1], dtype=torch.int64)
-    lengths_FB = torch.empty(len(columns) * num_rows, dtype=torch.int32)
+    lengths_FB = pack_lengths(columns, num_rows)
     weighted = any(column.weights is not None for column in columns.values())
     weights_V = torch.ones(ends[-1], dtype=torch.float32) if weighted else None
-    values, lengths = values_V.numpy(), lengths_FB.numpy().reshape(len(columns), num_rows)
-    for row, (column, count, end) in enumerate(zip(columns.values(), counts, ends, strict=True)):
+    values = values_V.numpy()
+    for column, count, end in zip(columns.values(), counts, ends, strict=True):
         values[end - count : end] = column.values
-        lengths[row] = column.lengths
         if weights_V is not None and column.weights is not None:
             weights_V.numpy()[end - count : end] = column.weights
     return KeyedJaggedTensor(
@@ -65,6 +66,23 @@ def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedT
         length_per_key=counts,
         offset_per_key=[0, *ends],
     )
+
+
+def pack_lengths(columns: dict[str, SparseColumn], num_rows: int) -> torch.Tensor:
+    """How many ids each row has, feature after feature. One in every row of every feature is everyday: such
+    batches share one tensor, which nobody may change."""
+    if all(column.lengths is one_per_row(num_rows) for column in columns.values()):
+        return _ones(len(columns) * num_rows)
+    lengths_FB = torch.empty(len(columns) * num_rows, dtype=torch.int32)
+    lengths = lengths_FB.numpy().reshape(len(columns), num_rows)
+    for row, column in enumerate(columns.values()):
+        lengths[row] = column.lengths
+    return lengths_FB
+
+
+@lru_cache(maxsize=4)
+def _ones(size: int) -> torch.Tensor:
+    return torch.ones(size, dtype=torch.int32)
 
 
 def _copied(values: NumberArray) -> torch.Tensor:
