@@ -1,7 +1,6 @@
 """Files of ours open in TensorFlow, and files of TensorFlow open here.
 
-TensorFlow runs in a process of its own: that of this Python if it has the package, else that of the Python which
-PENSTOCK_TENSORFLOW_PYTHON names.
+TensorFlow runs in a process of its own, so that it disturbs no other test.
 """
 
 import importlib.util
@@ -19,13 +18,11 @@ from penstock.prep.tfrecord.write import write_tfrecord
 from tests.readers.tfrecord.wire_samples import read
 
 SIDE = Path(__file__).with_name("tensorflow_side.py")
-HERE = sys.executable if importlib.util.find_spec("tensorflow") else None
-PYTHON = os.environ.get("PENSTOCK_TENSORFLOW_PYTHON", HERE)
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        PYTHON is None, reason="no tensorflow here; install the extra `tf`, or name a Python that has it"
+        not importlib.util.find_spec("tensorflow"), reason="no tensorflow; install the extra `tf`"
     ),
 ]
 
@@ -62,7 +59,7 @@ SCHEMA = {name: kind if name in ("one", "number", "text") else [kind] for name, 
 
 def tensorflow(**task: Any) -> Any:
     done = subprocess.run(
-        [str(PYTHON), str(SIDE)],
+        [sys.executable, str(SIDE)],
         input=json.dumps(task),
         capture_output=True,
         text=True,
