@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError, PenstockError
     from penstock.optim.schedules import preview_schedule
+    from penstock.pipeline.dataloader import create_dataloader
     from penstock.pipeline.dataset.dataset import Dataset
     from penstock.pipeline.dataset.ragged import Ragged
     from penstock.pipeline.dataset.reading import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         read_tfrecord,
     )
     from penstock.pipeline.evaluation import evaluate
-    from penstock.pipeline.parts import build_batch, build_model, create_dataloader
+    from penstock.pipeline.parts import build_batch, build_model
     from penstock.pipeline.prediction import predict
     from penstock.pipeline.run_config import RunConfig
     from penstock.pipeline.run_files import load_run
@@ -54,7 +55,7 @@ _PLACES = {
     "evaluate": "penstock.pipeline.evaluation",
     "build_batch": "penstock.pipeline.parts",
     "build_model": "penstock.pipeline.parts",
-    "create_dataloader": "penstock.pipeline.parts",
+    "create_dataloader": "penstock.pipeline.dataloader",
     "predict": "penstock.pipeline.prediction",
     "RunConfig": "penstock.pipeline.run_config",
     "load_run": "penstock.pipeline.run_files",

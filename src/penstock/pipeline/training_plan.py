@@ -5,24 +5,16 @@ from pathlib import Path
 
 import torch
 
-from penstock.batching.workers.counting import WorkerPlan, plan_workers
+from penstock.batching.workers.counting import WorkerPlan
 from penstock.models.model import Model
 from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows
-from penstock.pipeline.memory_plan import (
-    EVALUATION,
-    data_path_bytes,
-    limit_of,
-    share_data_path,
-    share_model,
-    share_workers,
-    shuffle_bytes_of,
-)
+from penstock.pipeline.data_plan import batch_rows, plan_data_path
+from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_model
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
-from penstock.pipeline.run_config import DataConfig, RunConfig
+from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import model_bytes, step_bytes, unallocated_model
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.cores import available_cores
 from penstock.runtime.memory import MemoryMonitor
 
 
@@ -64,27 +56,11 @@ def plan_training(
     torch.manual_seed(train.seed)
     model = unallocated_model(run, list(source.parser.features))
     num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
-    shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
     budget = MemoryBudget(limit_of(run.memory))
     share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, batch_rows(data)))
-    streams = {"": source.survey} | ({EVALUATION: evaluation_source.survey} if evaluation_source else {})
-    bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes)
-    batch_bytes = batch_rows(data) * source.survey.row_bytes
-    workers = plan_workers(data.num_workers, available_cores(), bytes_left, batch_bytes)
-    share_workers(budget, workers)
-    share_data_path(
-        budget,
-        streams,
-        shuffle_bytes=shuffle_bytes,
-        prefetch_bytes=data.prefetch,
-        by_cost=source.cutting.cost is not None,
-    )
+    others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
+    workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
     return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
-
-
-def batch_rows(data: DataConfig) -> int:
-    """Rows of a batch; where cost decides, as many as it may have at most, or as many as the file says otherwise."""
-    return data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
 
 
 def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:
