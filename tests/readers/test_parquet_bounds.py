@@ -11,8 +11,8 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
-from penstock.readers.sections import ReadingSection
 from penstock.readers.reading import BlockStream
+from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, survey_path, take

@@ -125,9 +125,7 @@ class Shuffle(Stage):
         store.permute(window_order(self._order, self._place, window, store.num_rows, known))
         return store.num_rows > 0
 
-    def _seen(
-        self, pieces: Iterator[pa.RecordBatch], lengths: list[Int64Array]
-    ) -> Iterator[pa.RecordBatch]:
+    def _seen(self, pieces: Iterator[pa.RecordBatch], lengths: list[Int64Array]) -> Iterator[pa.RecordBatch]:
         """The pieces, whose lengths are noted where rows are brought together by them."""
         for piece in pieces:
             if self._bucketing is not None:

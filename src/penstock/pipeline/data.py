@@ -145,7 +145,13 @@ def training_batches(
 ) -> Prefetch[Batch]:
     """Batches to train on, made by a background thread, and by worker processes where there are any."""
     stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality)
-    loader = BatchLoader(stream, source.parser, workers=workers, quarantine=source.quarantine)
+    loader = BatchLoader(
+        stream,
+        source.parser,
+        workers=workers,
+        quarantine=source.quarantine,
+        pin_memory=data.pin_memory,
+    )
     return prefetch(loader, shares.prefetch)
 
 
@@ -163,11 +169,16 @@ def scoring_batches(
     batch_size: int,
     drop_remainder: bool = False,
     shard: Shard = ONE_SHARD,
+    pin_memory: bool = False,
 ) -> Prefetch[Batch]:
     """Batches in the order of the data, to evaluate or predict on."""
     cut = _usable(source, cut_by_rows(_read(source, shares, shard=shard), batch_size, drop_remainder))
     loader = BatchLoader(
-        cut, source.parser, reserved_columns=source.reserved_columns, quarantine=source.quarantine
+        cut,
+        source.parser,
+        reserved_columns=source.reserved_columns,
+        quarantine=source.quarantine,
+        pin_memory=pin_memory,
     )
     return prefetch(loader, shares.prefetch)
 

@@ -87,6 +87,7 @@ class Evaluator:
             self._shares,
             batch_size=data.resolved_eval_batch_size(),
             drop_remainder=data.drop_remainder,
+            pin_memory=data.pin_memory,
         )
 
     def _build_metrics(self) -> Mapping[str, BoundMetric]:

@@ -41,6 +41,8 @@ def measured_use(budget: MemoryBudget, report: MemoryReport, model_bytes: int) -
     """
     measured = {name: share.peak_bytes for name, share in budget.shares.items()}
     measured |= {"process": budget.shares["process"].limit_bytes, "model": model_bytes}
+    if "worker processes" in measured:
+        measured["worker processes"] = report.started_peak_bytes
     measured["step"] = 0
     measured["step"] = max(0, report.peak_bytes - sum(measured.values()))
     return [

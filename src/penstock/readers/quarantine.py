@@ -35,7 +35,13 @@ class Quarantine:
         return len(self._row_ids)
 
     def put(
-        self, row_id: int, problem: str, *, column: str | None = None, value: object = None, row: object = None
+        self,
+        row_id: int,
+        problem: str,
+        *,
+        column: str | None = None,
+        value: object = None,
+        row: object = None,
     ) -> None:
         """Write a row aside, with what is wrong and, where it is known, the row as it stands."""
         if row_id in self._row_ids:

@@ -17,7 +17,9 @@ from penstock.runtime.state import State
 ONE_SHARD = Shard()
 
 
-def read_blocks(survey: Survey, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD) -> "BlockStream":
+def read_blocks(
+    survey: Survey, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
+) -> "BlockStream":
     """The rows of one shard: blocks as they stand, or permuted per epoch by a seed.
 
     The reader holds no more than its share.

@@ -43,9 +43,14 @@ def process_bytes(process: psutil.Process) -> ProcessBytes:
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
     """Bytes of this process and all it started."""
-    root = root or psutil.Process()
-    parts = [process_bytes(process) for process in (root, *root.children(recursive=True))]
-    return sum(part.private for part in parts) + max(part.shared for part in parts)
+    return sum(tree_parts(root or psutil.Process()))
+
+
+def tree_parts(root: psutil.Process) -> tuple[int, int]:
+    """Bytes of a process, and what those that it started add to them."""
+    own, *others = [process_bytes(process) for process in (root, *root.children(recursive=True))]
+    most_shared = max(part.shared for part in (own, *others))
+    return own.private + own.shared, sum(part.private for part in others) + most_shared - own.shared
 
 
 @dataclass(slots=True)
@@ -56,6 +61,8 @@ class MemoryReport:
     start_bytes: int = 0
     peak_bytes: int = 0
     peak_stage: str = "start"
+    started_peak_bytes: int = 0
+    """What processes that this one started added, at most."""
     stage_peaks: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -98,10 +105,12 @@ class MemoryMonitor:
 
     def sample(self) -> int:
         """Measure now, and count it for the stage that is running."""
-        num_bytes = tree_bytes(self._process)
+        own_bytes, started_bytes = tree_parts(self._process)
+        num_bytes = own_bytes + started_bytes
         with self._lock:
             self.last_bytes = num_bytes
             self.report.see(self._stage, num_bytes)
+            self.report.started_peak_bytes = max(self.report.started_peak_bytes, started_bytes)
         return num_bytes
 
     @contextmanager

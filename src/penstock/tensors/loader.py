@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
+import torch
 
 from penstock.batching.workers.choice import Workers, each_batch
 from penstock.features.parser import ParsedBatch, Parser
@@ -19,6 +20,7 @@ from penstock.tensors.parsing import ParseBatches
 class BatchLoader:
     """Parses and packs the record batches of a stream; with `workers`, processes do the parsing.
 
+    With `pin_memory`, batches lie in page-locked memory where there is an accelerator to copy them to.
     With a `quarantine`, rows with bad values go there, and the others on; without one, such a row is an error.
 
     Like the stream it is its own cursor: iterating goes on from its place. Its place is the stream's after the
@@ -34,10 +36,12 @@ class BatchLoader:
         with_labels: bool = True,
         workers: Workers | None = None,
         quarantine: Quarantine | None = None,
+        pin_memory: bool = False,
     ) -> None:
         self.stream = stream
         self.parser = parser
         self._quarantine = quarantine
+        self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
         self._batches = each_batch(
             stream,
@@ -90,4 +94,5 @@ class BatchLoader:
         reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
         if reserves is not None and parsed.kept is not None:
             reserves = reserves.filter(pa.array(parsed.kept))
-        return pack(replace(parsed, file_paths=self.parser.file_paths), reserves)
+        batch = pack(replace(parsed, file_paths=self.parser.file_paths), reserves)
+        return batch.pin_memory() if self._pin_memory else batch

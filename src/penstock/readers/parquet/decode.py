@@ -16,8 +16,8 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.readers.files import DataFile
 from penstock.readers.leasing import RollingLease
-from penstock.readers.parquet.mixed_texts import worst_text_bytes
 from penstock.readers.parquet.layout import RowGroup, TextColumns, column_costs
+from penstock.readers.parquet.mixed_texts import worst_text_bytes
 from penstock.readers.parquet.pages import all_pages
 from penstock.readers.parquet.plan import BlockPlan
 from penstock.readers.parquet.texts import cuts, write_out, written_out_ends
@@ -100,7 +100,9 @@ class RowGroupDecoder:
                 done += batch.num_rows
                 yield batch
 
-    def _parts(self, block: RowGroup, groups: Sequence[list[str]], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def _parts(
+        self, block: RowGroup, groups: Sequence[list[str]], batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
         """The block in parts of so many rows; with several groups, the pages are read anew for every part."""
         if len(groups) == 1:
             for part in self._iterate(block, groups[0], batch_rows):

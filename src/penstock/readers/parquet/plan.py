@@ -164,7 +164,9 @@ def _paged(block: RowGroup, limit_bytes: int) -> BlockPlan:
     return wide if num_passes <= _MOST_PASSES and wide.needed_bytes < narrow.needed_bytes else narrow
 
 
-def _in_parts(block: RowGroup, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int) -> BlockPlan:
+def _in_parts(
+    block: RowGroup, limit_bytes: int, most_bytes: int, most_rows: int, group_bytes: int
+) -> BlockPlan:
     varying_bytes = block.decoded_bytes + block.hashing_bytes - block.dictionary_bytes
     row_bytes = max(1.0, varying_bytes / block.num_rows)
     batch_rows = max(1, min(int(most_bytes / row_bytes), most_rows, block.num_rows))

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from penstock.config.sizes import MIB
 from penstock.readers.files import DataFile
 from penstock.readers.origin import ROW_FIELD
-from penstock.readers.parquet.layout import RowGroup, Layout, open_file, reading_file
+from penstock.readers.parquet.layout import Layout, RowGroup, open_file, reading_file
 from penstock.readers.parquet.texts import written_out_ends
 
 _MOST_BLOCKS = 8
@@ -42,9 +42,7 @@ def _bytes_of(opened: pq.ParquetFile, block: RowGroup, layout: Layout, num_rows:
     total_bytes = num_rows * ROW_FIELD.type.bit_width // 8
     for start in range(0, len(names), _MOST_COLUMNS):
         group = names[start : start + _MOST_COLUMNS]
-        batches = opened.iter_batches(
-            num_rows, row_groups=[block.index], columns=group, use_threads=False
-        )
+        batches = opened.iter_batches(num_rows, row_groups=[block.index], columns=group, use_threads=False)
         batch = next(batches).select(group)
         schema = pa.schema([layout.schema.field(name) for name in group])
         as_they_are = [

@@ -20,7 +20,13 @@ from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.leasing import RollingLease
 from penstock.readers.parquet.decode import RowGroupDecoder
 from penstock.readers.parquet.layout import Layout, RowGroup, open_file, read_layout, reading_file
-from penstock.readers.parquet.plan import ample_bytes, block_bytes, least_bytes, most_needed_bytes, plan_blocks
+from penstock.readers.parquet.plan import (
+    ample_bytes,
+    block_bytes,
+    least_bytes,
+    most_needed_bytes,
+    plan_blocks,
+)
 from penstock.readers.parquet.sample import sampled_row_bytes
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import BlockDecoder, Survey, Wanted

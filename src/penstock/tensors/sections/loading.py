@@ -27,13 +27,13 @@ def _not_zero(num_bytes: int | None) -> int | None:
 class LoadingSection(Section):
     """The part of data_config about getting batches to the model."""
 
-    num_workers: Annotated[NonNegativeInt | None, Later("parsing in worker processes", harmless=True)] = None
+    num_workers: NonNegativeInt | None = None
     """Processes that parse; absent: measured. At most the number of cores."""
 
-    pin_memory: Annotated[bool, Ignored("batches stay in ordinary memory without an accelerator")] = True
+    pin_memory: bool = True
     """Copy batches to page-locked memory where there is an accelerator; never for prediction."""
 
-    in_order: Annotated[bool, Later("giving out batches out of order", harmless=True)] = True
+    in_order: Annotated[bool, Ignored("batches always come in the order of the data")] = True
     """Give out batches in the order of the data, whichever worker is done first."""
 
     prefetch: Annotated[ByteSize | None, AfterValidator(_not_zero)] = None
