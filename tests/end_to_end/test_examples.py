@@ -55,7 +55,7 @@ def test_the_demonstration_tells_how_near_it_came(tmp_path, plain):
 
 
 def test_batches_by_cost_learn_too(tmp_path):
-    done, auc, labels = train_on_samples(tmp_path, "cost_batching.yaml", "clicks", 100_000)
+    _, auc, labels = train_on_samples(tmp_path, "cost_batching.yaml", "clicks", 100_000)
     log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
 
     assert 0.68 < auc < labels["click"].attainable_auc

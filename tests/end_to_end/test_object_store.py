@@ -11,7 +11,7 @@ from tests.end_to_end.conftest import SMALL_RUN, Workplace, write_run
 from tests.end_to_end.runs import evaluations, losses
 from tests.readers.object_store import ObjectStore
 
-FORMATS = ["csv"]
+FORMATS = ["csv", "parquet"]
 
 
 @pytest.fixture(params=FORMATS)

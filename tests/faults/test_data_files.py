@@ -80,7 +80,7 @@ def test_a_file_that_was_replaced_between_save_and_resume_is_refused(place, trai
 def test_a_killed_worker_stops_the_run_with_its_signal_and_the_run_goes_on(place, trained):
     process = start(place, "train", "run.yaml", "--set", "data_config.num_workers=2")
     wait_for_step(process, place, 20)
-    workers = [child for child in psutil.Process(process.pid).children(recursive=True)]
+    workers = psutil.Process(process.pid).children(recursive=True)
     os.kill(workers[-1].pid, signal.SIGKILL)
     _, told = process.communicate(timeout=60)
 

@@ -14,7 +14,16 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.readers.sections import ReadingSection
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, table_of, take, write_csv, write_tfrecords
+from tests.readers.samples import (
+    CSV_WITH_HEADER,
+    flat,
+    open_path,
+    table_of,
+    take,
+    write_csv,
+    write_parquet,
+    write_tfrecords,
+)
 
 Write = Callable[[Path], object]
 ROWS = [5, 700, 1]
@@ -42,6 +51,7 @@ def _arrays(folder: Path) -> None:
 
 
 FORMATS: dict[str, tuple[Write, ReadingSection]] = {
+    "parquet": (lambda folder: write_parquet(folder, ROWS, row_group_size=40), ReadingSection()),
     "csv": (lambda folder: write_csv(folder, ROWS), CSV_WITH_HEADER),
     "csv, compressed": (_compressed_csv, CSV_WITH_HEADER),
     "json": (_json, ReadingSection()),

@@ -143,6 +143,17 @@ def test_a_footer_comes_with_what_stands_before_it() -> None:
     assert counted.requests == [(MIB - 256 * KIB, 256 * KIB)]
 
 
+def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
+    remote, counted = _remote(bytes(range(256)) * (8 * MIB // 256))
+
+    remote.hold([(0, 1000), (2000, 1000), (4 * MIB, 1000)])
+    for offset in (0, 2000, 4 * MIB):
+        remote.seek(offset)
+        assert remote.read(4) == bytes([offset % 256 + step for step in range(4)])
+
+    assert sorted(counted.requests) == [(0, 3000), (4 * MIB, 1000)]
+
+
 def test_all_windows_together_are_bounded_and_go_with_their_file() -> None:
     windows = Windows(MIB)
     files = [_remote(bytes(8 * MIB), windows)[0] for _ in range(3)]

@@ -1,6 +1,7 @@
 """Where bytes come from: a local file, or a file in an object store."""
 
 import os
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -8,6 +9,14 @@ from penstock.config.errors import DataError
 from penstock.readers.remote_file import RemoteFile
 from penstock.readers.stores import connect, explained
 from penstock.readers.uris import Uri, is_uri
+
+
+class StoreFile(pa.PythonFile):
+    """An open file of a store."""
+
+    def __init__(self, remote: RemoteFile, mode: str) -> None:
+        super().__init__()  # type: ignore[call-arg] # Arrow's classes take their arguments when they are made
+        self.remote = remote
 
 
 def open_input(path: str) -> pa.NativeFile:
@@ -32,8 +41,17 @@ def read_at(source: pa.NativeFile, num_bytes: int, offset: int) -> bytes:
     return source.read_at(num_bytes, offset)  # type: ignore[call-arg] # the stubs know no offset
 
 
+def hold(source: pa.NativeFile, ranges: Iterable[tuple[int, int]]) -> None:
+    """Fetch ranges (offset, number of bytes) of a file of a store, and keep them until others are held.
+
+    The caller leases the bytes. A local file has everything at hand.
+    """
+    if isinstance(source, StoreFile):
+        source.remote.hold(ranges)
+
+
 def _open_remote(path: str) -> pa.NativeFile:
     filesystem, name = connect(Uri.parse(path))
     with explained(path):
         source = filesystem.open_input_file(name)
-        return pa.PythonFile(RemoteFile(path, source, source.size()), mode="r")
+        return StoreFile(RemoteFile(path, source, source.size()), mode="r")

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
@@ -20,6 +19,7 @@ from penstock.readers.parquet.layout import RowGroup, TextColumns, column_costs
 from penstock.readers.parquet.mixed_texts import worst_text_bytes
 from penstock.readers.parquet.pages import all_pages
 from penstock.readers.parquet.plan import BlockPlan
+from penstock.readers.parquet.stored import OpenParquet
 from penstock.readers.parquet.texts import cuts, write_out, written_out_ends
 from penstock.runtime.budget import Share
 
@@ -36,7 +36,7 @@ class RowGroupDecoder:
     def __init__(
         self,
         file: DataFile,
-        opened: pq.ParquetFile,
+        opened: OpenParquet,
         schema: pa.Schema,
         texts: TextColumns,
         share: Share,
@@ -122,15 +122,9 @@ class RowGroupDecoder:
 
     def _column_groups(self, block: RowGroup, plan: BlockPlan) -> list[list[str]]:
         """The wanted columns, in groups whose pages fit together; all pages are looked at before."""
-        with open(self._file.path, "rb", buffering=0) as source:
-            costs = column_costs(
-                source.fileno(),
-                self._opened.metadata,
-                block.index,
-                self._schema.names,
-                self._texts.coded,
-                pages_of=all_pages,
-            )
+        costs = column_costs(
+            self._opened, block.index, self._schema.names, self._texts.coded, pages_of=all_pages
+        )
         groups: list[list[str]] = [[]]
         group_bytes = most_bytes = 0
         for name, cost in costs.items():

@@ -5,7 +5,7 @@ once in a dictionary takes a few bits per row in the file. So such texts are dec
 dictionary and numbers into it, which the footer does bound; `texts.py` writes them out a few rows at a time.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,7 +17,10 @@ from penstock.config.errors import DataError
 from penstock.readers.columns import join_schemas, project
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
-from penstock.readers.parquet.pages import STREAM_BYTES, ChunkPages, first_pages
+from penstock.readers.parquet.pages import STREAM_BYTES, ChunkPages, PagesOf, dictionary_pages, first_pages
+from penstock.readers.parquet.stored import OpenParquet, leaves
+from penstock.readers.storage import open_input
+from penstock.readers.uris import is_uri
 
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _DECIMAL_BYTES = 32
@@ -52,6 +55,8 @@ class RowGroup:
     """What building the dictionaries takes, while they are built."""
     has_coded_texts: bool = False
     """Whether rows grow when they are given out, because texts are written out."""
+    stored_bytes: int = 0
+    """What the wanted columns take in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,11 @@ class ColumnCost(NamedTuple):
     dictionary_bytes: int
     paging_bytes: int
     hashing_bytes: int
+    stored_bytes: int
+    """As it stands in the file."""
 
 
-def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> pq.ParquetFile:
+def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> OpenParquet:
     """A Parquet file that is read in small pieces.
 
     Without `buffer_size` Arrow loads the column chunks of a row group whole, compressed, even with
@@ -94,15 +101,13 @@ def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> pq.ParquetFile
     columns.
     """
     try:
-        return pq.ParquetFile(
-            file.path,
+        return OpenParquet(
+            open_input(file.path),
             pre_buffer=False,
             buffer_size=STREAM_BYTES,
             page_checksum_verification=True,
             read_dictionary=list(coded_texts),
         )
-    except PermissionError as error:
-        raise DataError(f"{file.path}: no permission to read this file") from error
     except (pa.ArrowException, OSError) as error:
         raise DataError(
             f"{file.path}: is not a whole Parquet file: {one_line(error)}; write it again, or leave it out"
@@ -136,9 +141,11 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Lay
             wanted = project(opened.schema_arrow, columns, file.path)
             schema = join_schemas(schema, first_file.path, wanted, file.path)
             columns = schema.names
-            with open(file.path, "rb", buffering=0) as source:
-                texts.append(_text_columns(source.fileno(), opened.metadata, columns))
-                blocks += _blocks_of(source.fileno(), opened.metadata, file_index, columns, texts[-1].coded)
+            # In a store each look at a page is a request: only what bounds texts is fetched, all at once.
+            pages_of = dictionary_pages if is_uri(file.path) else first_pages
+            opened.hold_dictionary_headers(columns)
+            texts.append(_text_columns(opened, columns, pages_of))
+            blocks += _blocks_of(opened, file_index, columns, texts[-1].coded, pages_of)
             file_rows.append(opened.metadata.num_rows)
     if schema is None:
         raise DataError("no Parquet files are given")
@@ -149,15 +156,16 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Lay
 
 
 def _blocks_of(
-    descriptor: int,
-    metadata: pq.FileMetaData,
+    opened: OpenParquet,
     file_index: int,
     columns: Sequence[str],
     coded_texts: Sequence[str],
+    pages_of: PagesOf,
 ) -> Iterator[RowGroup]:
     first_row = 0
+    metadata = opened.metadata
     for index in range(metadata.num_row_groups):
-        costs = column_costs(descriptor, metadata, index, columns, coded_texts).values()
+        costs = column_costs(opened, index, columns, coded_texts, pages_of).values()
         num_rows = metadata.row_group(index).num_rows
         if num_rows:
             yield RowGroup(
@@ -171,24 +179,25 @@ def _blocks_of(
                 dictionary_bytes=sum(cost.dictionary_bytes for cost in costs),
                 hashing_bytes=sum(cost.hashing_bytes for cost in costs),
                 has_coded_texts=bool(coded_texts),
+                stored_bytes=sum(cost.stored_bytes for cost in costs),
             )
         first_row += num_rows
 
 
 def column_costs(
-    descriptor: int,
-    metadata: pq.FileMetaData,
+    opened: OpenParquet,
     row_group: int,
     columns: Sequence[str],
     coded_texts: Sequence[str],
-    pages_of: Callable[[int, pq.ColumnChunkMetaData], ChunkPages] = first_pages,
+    pages_of: PagesOf,
 ) -> dict[str, ColumnCost]:
     """What each wanted column of a row group takes, all its physical columns together."""
+    metadata = opened.metadata
     group = metadata.row_group(row_group)
-    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0, 0))
-    for leaf, name in _leaves(metadata, columns):
+    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0, 0, 0))
+    for leaf, name in leaves(metadata, columns):
         column, chunk = metadata.schema.column(leaf), group.column(leaf)
-        pages = pages_of(descriptor, chunk)
+        pages = pages_of(opened.source, chunk)
         cost = _leaf_cost(column, chunk, pages, group.num_rows, column.path in coded_texts)
         costs[name] = ColumnCost(*(old + new for old, new in zip(costs[name], cost, strict=True)))
     return costs
@@ -206,13 +215,14 @@ def _leaf_cost(
             pages.dictionary_bytes + distinct * _HASHED_BYTES,
             pages.held_bytes,
             distinct * _HASHED_BYTES,
+            chunk.total_compressed_size,
         )
     if _is_text(column):
         mean_bytes = pages.dictionary_bytes // max(1, pages.num_dictionary_values)
         decoded_bytes = max(text_bytes, values * mean_bytes) + values * (_OFFSET_BYTES + _VALIDITY_BYTES)
     else:
         decoded_bytes = values * (_width_bytes(column) + _VALIDITY_BYTES)
-    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes, 0)
+    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes, 0, chunk.total_compressed_size)
 
 
 def _is_text(column: pq.ColumnSchema) -> bool:
@@ -225,36 +235,27 @@ def _width_bytes(column: pq.ColumnSchema) -> int:
     return _WIDTH_BYTES.get(column.physical_type) or column.length or _DECIMAL_BYTES
 
 
-def _text_columns(descriptor: int, metadata: pq.FileMetaData, columns: Sequence[str]) -> TextColumns:
+def _text_columns(opened: OpenParquet, columns: Sequence[str], pages_of: PagesOf) -> TextColumns:
     coded, mixed = [], []
-    for leaf, _ in _leaves(metadata, columns):
+    metadata = opened.metadata
+    for leaf, _ in leaves(metadata, columns):
         column = metadata.schema.column(leaf)
         if not _is_text(column):
             continue
         chunks = [metadata.row_group(index).column(leaf) for index in range(metadata.num_row_groups)]
-        if any(_is_mixed(descriptor, chunk) for chunk in chunks):
+        if any(_is_mixed(chunk, pages_of(opened.source, chunk)) for chunk in chunks):
             mixed.append(column.path)
         elif any(chunk.has_dictionary_page or _UNBOUNDED_ENCODING in chunk.encodings for chunk in chunks):
             coded.append(column.path)
     return TextColumns(tuple(coded), tuple(mixed))
 
 
-def _is_mixed(descriptor: int, chunk: pq.ColumnChunkMetaData) -> bool:
+def _is_mixed(chunk: pq.ColumnChunkMetaData, pages: ChunkPages) -> bool:
     """Whether a chunk has more bytes than a dictionary and numbers into it can take."""
     if not chunk.has_dictionary_page or "PLAIN" not in chunk.encodings:
         return False
     numbers_bytes = chunk.num_values * _NUMBER_BYTES
-    return chunk.total_uncompressed_size > first_pages(descriptor, chunk).dictionary_bytes + numbers_bytes
-
-
-def _leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The physical columns of the wanted ones: a list of lists or a map has several levels."""
-    wanted = frozenset(columns)
-    for leaf in range(metadata.num_columns):
-        path = metadata.schema.column(leaf).path
-        name = path if path in wanted else path.partition(".")[0]
-        if name in wanted:
-            yield leaf, name
+    return chunk.total_uncompressed_size > pages.dictionary_bytes + numbers_bytes
 
 
 @contextmanager

@@ -4,10 +4,12 @@ Arrow offers no access to them. They are Thrift structures in the compact protoc
 matter here; the rest is stepped over to find the end of the header.
 """
 
-import os
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from penstock.config.sizes import KIB
+from penstock.readers.storage import read_at
 
 _FIRST_READ_BYTES = 128
 _MOST_HEADER_BYTES = 256 * KIB
@@ -30,10 +32,10 @@ class PageHeader:
     num_dictionary_values: int = 0
 
 
-def read_page_header(descriptor: int, offset: int) -> PageHeader | None:
+def read_page_header(source: pa.NativeFile, offset: int) -> PageHeader | None:
     """The header at an offset of an open file; None where there is none that can be understood."""
     for num_bytes in (_FIRST_READ_BYTES, _MOST_HEADER_BYTES):
-        data = os.pread(descriptor, num_bytes, offset)
+        data = read_at(source, num_bytes, offset)
         try:
             integers, header_end = _integers_of_struct(data)
         except IndexError:

@@ -5,17 +5,21 @@ page. Before the start the first headers are read, which tell it for most files;
 of them, since pages may grow.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.parquet.page_headers import DICTIONARY_PAGE, read_page_header
+from penstock.readers.parquet.page_headers import DICTIONARY_PAGE, PageHeader, read_page_header
 
 STREAM_BYTES = 64 * KIB
 """Read at once from the file, per column."""
 _USUAL_PAGE_BYTES = 9 * MIB // 8
 """What writers make a page by default, and a little more."""
+PagesOf = Callable[[pa.NativeFile, pq.ColumnChunkMetaData], "ChunkPages"]
+"""A way to know the pages of a chunk."""
 _PROBED_FROM_BYTES = 128 * KIB
 """Smaller chunks are counted whole: reading headers would tell little."""
 
@@ -37,18 +41,29 @@ class ChunkPages:
         return 2 * self.dictionary_bytes + self.page_bytes + min(self.page_bytes, STREAM_BYTES)
 
 
-def first_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
+def has_unknown_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether the dictionary of a chunk must be looked at to bound it: texts may be of any length."""
+    is_small = chunk.total_uncompressed_size < _PROBED_FROM_BYTES
+    return chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY" and not is_small
+
+
+def dictionary_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
+    """What can be expected with a look at the dictionaries of texts alone, and at no data page."""
+    pages = _at_most(chunk)
+    page = read_page_header(source, chunk_start(chunk)) if has_unknown_dictionary(chunk) else None
+    return pages if page is None else _with_dictionary(pages, page)
+
+
+def first_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     """What the first pages of a chunk let expect."""
     total_bytes = chunk.total_uncompressed_size
     if total_bytes < _PROBED_FROM_BYTES:
         return _at_most(chunk)
     pages = _at_most(chunk)
-    page = read_page_header(descriptor, _start(chunk))
+    page = read_page_header(source, chunk_start(chunk))
     if page is not None and page.kind == DICTIONARY_PAGE:
-        pages = replace(
-            pages, dictionary_bytes=page.size_bytes, num_dictionary_values=page.num_dictionary_values
-        )
-        page = read_page_header(descriptor, page.end)
+        pages = _with_dictionary(pages, page)
+        page = read_page_header(source, page.end)
     if page is None:
         return pages
     # Behind a dictionary that grew full come pages of another encoding, larger than the first.
@@ -56,25 +71,29 @@ def first_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     return replace(pages, page_bytes=min(total_bytes, page_bytes))
 
 
-def all_pages(descriptor: int, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
+def all_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     """What a chunk really holds; as far as its headers can be read."""
     if chunk.total_uncompressed_size < _PROBED_FROM_BYTES:
         return _at_most(chunk)
     pages = ChunkPages(0, 0)
-    offset = _start(chunk)
+    offset = chunk_start(chunk)
     end = offset + chunk.total_compressed_size
     while offset < end:
-        page = read_page_header(descriptor, offset)
+        page = read_page_header(source, offset)
         if page is None:
-            return first_pages(descriptor, chunk)
+            return first_pages(source, chunk)
         if page.kind == DICTIONARY_PAGE:
-            pages = replace(
-                pages, dictionary_bytes=page.size_bytes, num_dictionary_values=page.num_dictionary_values
-            )
+            pages = _with_dictionary(pages, page)
         elif page.size_bytes > pages.page_bytes:
             pages = replace(pages, page_bytes=page.size_bytes)
         offset = page.end
     return pages
+
+
+def _with_dictionary(pages: ChunkPages, page: PageHeader) -> ChunkPages:
+    if page.kind != DICTIONARY_PAGE:
+        return pages
+    return replace(pages, dictionary_bytes=page.size_bytes, num_dictionary_values=page.num_dictionary_values)
 
 
 def _at_most(chunk: pq.ColumnChunkMetaData) -> ChunkPages:
@@ -85,7 +104,8 @@ def _at_most(chunk: pq.ColumnChunkMetaData) -> ChunkPages:
     return ChunkPages(page_bytes, page_bytes, min(chunk.num_values, page_bytes // _LEAST_TEXT_BYTES))
 
 
-def _start(chunk: pq.ColumnChunkMetaData) -> int:
+def chunk_start(chunk: pq.ColumnChunkMetaData) -> int:
+    """The offset of a chunk's first page."""
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         return min(chunk.dictionary_page_offset, chunk.data_page_offset)
     return chunk.data_page_offset

@@ -7,6 +7,7 @@ scanner, which reads ahead without a bound.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.leasing import RollingLease
 from penstock.readers.parquet.decode import RowGroupDecoder
+from penstock.readers.parquet.holding import RestOfShare, ample_held_bytes, most_held_bytes
 from penstock.readers.parquet.layout import Layout, RowGroup, open_file, read_layout, reading_file
 from penstock.readers.parquet.plan import (
     ample_bytes,
@@ -28,6 +30,7 @@ from penstock.readers.parquet.plan import (
     plan_blocks,
 )
 from penstock.readers.parquet.sample import sampled_row_bytes
+from penstock.readers.parquet.stored import OpenParquet
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import BlockDecoder, Survey, Wanted
 from penstock.runtime.budget import Share
@@ -69,8 +72,9 @@ class ParquetSurvey(Survey):
 
     @cached_property
     def ample_bytes(self) -> int:
-        """Row groups are decoded whole, unless they are huge."""
-        return ample_bytes(self.layout.blocks)
+        """Row groups are decoded whole, unless they are huge, and of stores fetched whole."""
+        decoding_bytes = ample_bytes(self.layout.blocks)
+        return decoding_bytes + ample_held_bytes(self.layout.blocks, self.files)
 
     @cached_property
     def block_bytes(self) -> int:
@@ -97,10 +101,12 @@ class ParquetDecoder:
     def __init__(self, files: Sequence[DataFile], layout: Layout, share: Share) -> None:
         self._files = files
         self._layout = layout
-        self._share = share
-        self._plans = plan_blocks(layout.blocks, files, share)
-        self._lease = RollingLease(share, most_needed_bytes(self._plans, share.limit_bytes))
-        self._opened: dict[int, pq.ParquetFile] = {}
+        self._most_held_bytes = most_held_bytes(layout.blocks, files, share.limit_bytes)
+        self._whole_share = share
+        self._share = RestOfShare(share, self._most_held_bytes)
+        self._plans = plan_blocks(layout.blocks, files, self._share)
+        self._lease = RollingLease(self._share, most_needed_bytes(self._plans, self._share.limit_bytes))
+        self._opened: dict[int, OpenParquet] = {}
 
     def close(self) -> None:
         """Give everything back; a second time does nothing."""
@@ -113,11 +119,10 @@ class ParquetDecoder:
         group = self._layout.blocks[block]
         file = self._files[group.file_index]
         texts = self._layout.texts[group.file_index]
-        decoder = RowGroupDecoder(
-            file, self._open(group), self._layout.schema, texts, self._share, self._lease
-        )
+        opened = self._open(group)
+        decoder = RowGroupDecoder(file, opened, self._layout.schema, texts, self._share, self._lease)
         end = 0
-        with reading_file(file):
+        with reading_file(file), self._fetched(opened, group):
             for batch in decoder.batches(group, self._plans[block]):
                 start, end = end, end + batch.num_rows
                 if end > first_row:
@@ -126,7 +131,17 @@ class ParquetDecoder:
                 if end >= end_row:
                     return
 
-    def _open(self, group: RowGroup) -> pq.ParquetFile:
+    @contextmanager
+    def _fetched(self, opened: OpenParquet, group: RowGroup) -> Iterator[None]:
+        """Hold a row group of a store as it is stored, where it fits."""
+        if not opened.is_remote or group.stored_bytes > self._most_held_bytes:
+            yield
+            return
+        columns = self._layout.schema.names
+        with self._whole_share.lease(group.stored_bytes), opened.holding_row_group(group.index, columns):
+            yield
+
+    def _open(self, group: RowGroup) -> OpenParquet:
         """The file of a row group; some stay open, since reading a footer again may cost as much as a group."""
         opened = self._opened.pop(group.file_index, None)
         if opened is None:

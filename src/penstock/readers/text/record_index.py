@@ -69,7 +69,7 @@ def kept_index(
         return scan(checksum)
     key = _key(file, form, checksum)
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-    path = index_dir / f"{os.path.basename(file.path)}.{digest}.npz"
+    path = index_dir / f"{file.name}.{digest}.npz"
     kept = _load(path, key, checksum)
     if kept is None:
         kept = scan(checksum)
