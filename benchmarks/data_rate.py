@@ -50,7 +50,6 @@ def main() -> int:
     parser.add_argument("--only", choices=["parquet", "csv", "tfrecord"])
     parser.add_argument("--tensorflow", help="a Python that has TensorFlow")
     options = parser.parse_args()
-    pa.set_cpu_count(1)  # as the limit is defined: one thread decodes
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         claims = {"parquet": parquet, "csv": csv, "tfrecord": tfrecord}
         chosen = [options.only] if options.only else list(claims)

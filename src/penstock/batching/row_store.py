@@ -122,9 +122,12 @@ class _Spare:
         room = self._rooms.pop(size, None)
         if room is None:
             room = np.empty_like(values)
-        for start in range(0, len(order), _TAKEN_ROWS):
-            rows = order[start : start + _TAKEN_ROWS]
-            np.take(values, rows, axis=0, out=room[start : start + len(rows)], mode="clip")
+        if values.ndim == 1:
+            from penstock.batching.gathering import gather
+
+            gather(values, order, room)
+        else:
+            np.take(values, order, axis=0, out=room[: len(order)], mode="clip")
         self._rooms[size] = values
         return room
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from penstock.features.columns import (
 )
 from penstock.features.feature import Feature, TableSpec
 from penstock.features.labels import read_label, read_sample_weight
+from penstock.features.plain import PlainColumns, PlainLane, lane_of
 from penstock.readers.origin import ROW_COLUMN, locate
 
 UNKNOWN_ROW = -1
@@ -41,6 +43,9 @@ class ParsedBatch:
     num_rows: int
     file_paths: tuple[str, ...] = ()
     """The files that row ids count, where they are known."""
+
+    plain: PlainColumns | None = None
+    """All features, already where a batch has them; then `features` is empty."""
 
     rejected: tuple["RejectedRow", ...] = ()
     """Rows that were left out because they cannot be used, where that is asked for."""
@@ -126,6 +131,23 @@ class Parser:
             raise self._located(error, row_ids) from error
         return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths)
 
+    def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
+        """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
+        plain = None if self._lane is None else self._lane.pack(batch)
+        if plain is None:
+            return self.parse(batch, with_labels)
+        return replace(self._without_features.parse(batch, with_labels), plain=plain)
+
+    @cached_property
+    def _lane(self) -> PlainLane | None:
+        return lane_of(self.features)
+
+    @cached_property
+    def _without_features(self) -> "Parser":
+        return Parser(
+            (), self.label_fields, self.sample_weight_fields, self.file_paths, tuple(self.binary_labels)
+        )
+
     def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are told in `rejected`.
 
@@ -149,6 +171,8 @@ class Parser:
 
     def warm(self, schema: pa.Schema) -> None:
         """Parse a batch of no rows, so that everything that loads or compiles at first use has done so."""
+        if self._lane is not None:
+            self._lane.warm()
         self.parse(schema.empty_table(), with_labels=False)
 
     def _parse_feature(self, feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:

@@ -12,24 +12,55 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
 from penstock.features.columns import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
+from penstock.features.plain import PlainColumns
 from penstock.tensors.batch import BASE, Batch
 from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
+Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
+"""The numbers and the ids of a batch, where it has any."""
+
 
 def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
     """The batch of one group of rows. `reserves` are columns that are only carried along."""
-    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
-    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    dense, sparse = _packed_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
     origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
     return Batch(
-        dense_features={BASE: pack_dense(dense, parsed.num_rows)} if dense else {},
-        sparse_features={BASE: pack_sparse(sparse, parsed.num_rows)} if sparse else {},
+        dense_features={} if dense is None else {BASE: dense},
+        sparse_features={} if sparse is None else {BASE: sparse},
         labels={name: _copied(values) for name, values in parsed.labels.items()},
         sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
         reserves=RecordBatchTensor(reserves),
         position=Position.of(parsed.row_ids, parsed.file_paths) if origin_known else None,
     )
+
+
+def _packed_columns(parsed: ParsedBatch) -> Packed:
+    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
+    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    return (
+        pack_dense(dense, parsed.num_rows) if dense else None,
+        pack_sparse(sparse, parsed.num_rows) if sparse else None,
+    )
+
+
+def pack_plain(plain: PlainColumns) -> Packed:
+    """The features of a batch that were brought to their place already; copied only out of shared memory."""
+    dense = sparse = None
+    if plain.number_names:
+        numbers_BD = torch.from_numpy(_owned(plain.numbers_BD))
+        dense = KeyedTensor(list(plain.number_names), [1] * len(plain.number_names), numbers_BD)
+    if plain.id_names:
+        num_features, num_rows = plain.ids_FB.shape
+        sparse = KeyedJaggedTensor(
+            keys=list(plain.id_names),
+            values=torch.from_numpy(_owned(plain.ids_FB).reshape(-1)),
+            lengths=_ones(num_features * num_rows),
+            stride=num_rows,
+            length_per_key=[num_rows] * num_features,
+            offset_per_key=[num_rows * place for place in range(num_features + 1)],
+        )
+    return dense, sparse
 
 
 def pack_dense(columns: dict[str, DenseColumn], num_rows: int) -> KeyedTensor:
@@ -83,6 +114,11 @@ def pack_lengths(columns: dict[str, SparseColumn], num_rows: int) -> torch.Tenso
 @lru_cache(maxsize=4)
 def _ones(size: int) -> torch.Tensor:
     return torch.ones(size, dtype=torch.int32)
+
+
+def _owned(values: NumberArray) -> NumberArray:
+    """The array itself where it is memory of its own, else a copy."""
+    return values if values.flags.owndata else np.array(values)
 
 
 def _copied(values: NumberArray) -> torch.Tensor:

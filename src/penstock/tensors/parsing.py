@@ -18,5 +18,5 @@ class ParseBatches:
 
     def __call__(self, batch: pa.RecordBatch) -> ParsedBatch:
         """The columns of one batch."""
-        parse = self.parser.parse_usable if self.reject else self.parser.parse
+        parse = self.parser.parse_usable if self.reject else self.parser.parse_fast
         return replace(parse(batch, with_labels=self.with_labels), file_paths=())

@@ -84,7 +84,7 @@ class RowGroupDecoder:
         groups = self._column_groups(block, plan)
         columns: dict[str, Any] = {}
         for names in groups:
-            table = self._opened.read_row_group(block.index, columns=names, use_threads=False)
+            table = self._opened.read_row_group(block.index, columns=names, use_threads=True)
             columns.update({name: table.column(name) for name in names})
         yield from pa.table({name: columns[name] for name in self._schema.names}).to_batches()
 
@@ -121,7 +121,9 @@ class RowGroupDecoder:
         )
 
     def _column_groups(self, block: RowGroup, plan: BlockPlan) -> list[list[str]]:
-        """The wanted columns, in groups whose pages fit together; all pages are looked at before."""
+        """The wanted columns, in groups whose pages fit together; where they may not, pages are looked at."""
+        if block.most_paging_bytes <= plan.group_bytes:
+            return [list(self._schema.names)]
         costs = column_costs(
             self._opened, block.index, self._schema.names, self._texts.coded, pages_of=all_pages
         )

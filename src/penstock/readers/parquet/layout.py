@@ -55,6 +55,8 @@ class RowGroup:
     """What building the dictionaries takes, while they are built."""
     has_coded_texts: bool = False
     """Whether rows grow when they are given out, because texts are written out."""
+    most_paging_bytes: int = 2**63
+    """What `paging_bytes` cannot exceed, however large the pages are."""
     stored_bytes: int = 0
     """What the wanted columns take in the file."""
 
@@ -91,6 +93,8 @@ class ColumnCost(NamedTuple):
     hashing_bytes: int
     stored_bytes: int
     """As it stands in the file."""
+    most_paging_bytes: int
+    """What `paging_bytes` cannot exceed: a dictionary and a page are not larger than all pages together."""
 
 
 def open_file(file: DataFile, coded_texts: Sequence[str] = ()) -> OpenParquet:
@@ -179,6 +183,7 @@ def _blocks_of(
                 dictionary_bytes=sum(cost.dictionary_bytes for cost in costs),
                 hashing_bytes=sum(cost.hashing_bytes for cost in costs),
                 has_coded_texts=bool(coded_texts),
+                most_paging_bytes=sum(cost.most_paging_bytes for cost in costs),
                 stored_bytes=sum(cost.stored_bytes for cost in costs),
             )
         first_row += num_rows
@@ -194,7 +199,7 @@ def column_costs(
     """What each wanted column of a row group takes, all its physical columns together."""
     metadata = opened.metadata
     group = metadata.row_group(row_group)
-    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0, 0, 0))
+    costs = dict.fromkeys(columns, ColumnCost(0, 0, 0, 0, 0, 0))
     for leaf, name in leaves(metadata, columns):
         column, chunk = metadata.schema.column(leaf), group.column(leaf)
         pages = pages_of(opened.source, chunk)
@@ -207,6 +212,7 @@ def _leaf_cost(
     column: pq.ColumnSchema, chunk: pq.ColumnChunkMetaData, pages: ChunkPages, num_rows: int, is_coded: bool
 ) -> ColumnCost:
     values, text_bytes = chunk.num_values, chunk.total_uncompressed_size
+    most_paging_bytes = 2 * chunk.total_uncompressed_size + STREAM_BYTES
     nesting_bytes = column.max_repetition_level * (values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
     if is_coded:
         distinct = min(values, pages.num_dictionary_values or text_bytes // _OFFSET_BYTES)
@@ -216,13 +222,16 @@ def _leaf_cost(
             pages.held_bytes,
             distinct * _HASHED_BYTES,
             chunk.total_compressed_size,
+            most_paging_bytes,
         )
     if _is_text(column):
         mean_bytes = pages.dictionary_bytes // max(1, pages.num_dictionary_values)
         decoded_bytes = max(text_bytes, values * mean_bytes) + values * (_OFFSET_BYTES + _VALIDITY_BYTES)
     else:
         decoded_bytes = values * (_width_bytes(column) + _VALIDITY_BYTES)
-    return ColumnCost(decoded_bytes + nesting_bytes, 0, pages.held_bytes, 0, chunk.total_compressed_size)
+    return ColumnCost(
+        decoded_bytes + nesting_bytes, 0, pages.held_bytes, 0, chunk.total_compressed_size, most_paging_bytes
+    )
 
 
 def _is_text(column: pq.ColumnSchema) -> bool:

@@ -146,7 +146,9 @@ def _text_bytes(block: RowGroup, limit_bytes: int) -> int:
 
 
 def _whole(block: RowGroup, limit_bytes: int) -> BlockPlan:
-    group_bytes = max(block.column_bytes, min(block.paging_bytes, _WHOLE_GROUP_BYTES))
+    is_bounded = block.most_paging_bytes <= _WHOLE_GROUP_BYTES
+    paging_bytes = block.most_paging_bytes if is_bounded else block.paging_bytes
+    group_bytes = max(block.column_bytes, min(paging_bytes, _WHOLE_GROUP_BYTES))
     text_bytes = _text_bytes(block, limit_bytes)
     needed_bytes = block.decoded_bytes + block.hashing_bytes + group_bytes + _BATCHES * text_bytes
     return BlockPlan(None, needed_bytes, block.decoded_bytes + text_bytes, group_bytes, text_bytes)
