@@ -13,6 +13,7 @@ from penstock.readers.reading import read_blocks
 from penstock.readers.survey import Wanted, survey
 from penstock.readers.text import csv
 from penstock.runtime.budget import Share
+from penstock.runtime.cores import most_lanes
 from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet
 
 
@@ -32,14 +33,16 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1")
     assert found.block_bytes == 5 * found.row_bytes
-    assert 4 * KIB < found.least_bytes == found.ample_bytes < 64 * KIB  # as much as a few KiB of text need
+    assert 4 * KIB < found.least_bytes < 64 * KIB  # as much as a few KiB of text need
+    assert found.lane_bytes == found.least_bytes + found.block_bytes
+    assert found.ample_bytes == most_lanes() * found.lane_bytes
 
 
-def test_csv_is_read_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
+def test_a_thread_reads_csv_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
     found = survey_path(write_csv(tmp_path, [300_000]), CSV_WITH_HEADER)
 
     assert len(found.blocks) == (tmp_path / "part-000.csv").stat().st_size // MIB + 1
-    assert 2 * 5 * MIB < found.ample_bytes < 2 * 8 * MIB
+    assert 2 * 5 * MIB < found.lane_bytes - found.block_bytes < 2 * 8 * MIB
 
 
 def test_long_records_need_a_larger_share(tmp_path: Path) -> None:

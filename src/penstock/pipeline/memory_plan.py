@@ -23,6 +23,7 @@ EVALUATION = "evaluation "
 """In front of the shares of a run's evaluation data."""
 BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
+BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
 
 
@@ -108,6 +109,8 @@ def share_data_path(
         budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
         reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
         budget.share(f"{stream}reader", reader)
-        ahead = BLOCKS_AHEAD * survey.block_bytes
+        # While a window is drawn from, the next one is being read.
+        num_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        ahead = num_ahead * survey.block_bytes
         if ahead <= left - prefetch - reader:
             budget.share(f"{stream}read ahead", ahead)

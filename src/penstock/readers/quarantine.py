@@ -5,6 +5,7 @@ so that places, which count rows, stay right; whoever makes batches leaves it ou
 """
 
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ class Quarantine:
         self._file_paths = tuple(file_paths)
         self._row_ids: set[int] = set()
         self._sorted = np.empty(0, np.int64)
+        self._lock = threading.Lock()
         if path is not None and path.exists():
             self._keep(_known_rows(path, self._file_paths))
 
@@ -44,8 +46,11 @@ class Quarantine:
         row: object = None,
     ) -> None:
         """Write a row aside, with what is wrong and, where it is known, the row as it stands."""
-        if row_id in self._row_ids:
-            return
+        with self._lock:
+            if row_id not in self._row_ids:
+                self._put(row_id, problem, column, value, row)
+
+    def _put(self, row_id: int, problem: str, column: str | None, value: object, row: object) -> None:
         file_index, row_number = locate(row_id)
         line = {
             "file": self._file_paths[file_index],

@@ -1,12 +1,14 @@
 """The stream over the blocks of any format: order, shards, places and the origin of rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Shard
 from penstock.readers.fingerprints import check_same_files, check_same_seed
+from penstock.readers.lanes import Lanes, num_lanes
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.sequence import Piece, RowSequence
 from penstock.readers.stream import Place, RecordStream
@@ -42,7 +44,7 @@ class BlockStream(RecordStream):
             "seed": seed,
             "shard": [shard.index, shard.count],
         }
-        self._decoder = survey.decoder(share)
+        self._decoder: BlockDecoder | Lanes = survey.decoder(share)
         self.go_to(Place(0))
 
     @property
@@ -90,20 +92,31 @@ class BlockStream(RecordStream):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Record batches from the present place on."""
         self._decoder.close()
-        decoder = self._decoder = self._survey.decoder(self._share)
+        pieces = self._sequence.pieces(self._row)
+        count = num_lanes(self._survey, self._share)
+        if count > 1:
+            lanes = self._decoder = Lanes(self._survey, self._share, count)
+            decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]] = lanes.decode(pieces)
+        else:
+            decoder = self._decoder = self._survey.decoder(self._share)
+            decoded = (
+                (piece, decoder.batches(piece.block, piece.first_row, piece.end_row)) for piece in pieces
+            )
+        opened = self._decoder
         try:
-            for piece in self._sequence.pieces(self._row):
-                yield from self._rows_of(piece, decoder)
+            with closing(decoded):  # type: ignore[type-var]
+                for piece, batches in decoded:
+                    yield from self._rows_of(piece, batches)
         finally:
-            decoder.close()
+            opened.close()
 
-    def _rows_of(self, piece: Piece, decoder: BlockDecoder) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, piece: Piece, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; the place is moved before each batch is given out."""
         blocks = self._survey.blocks
         file_index = int(blocks.file_index[piece.block])
         block_start = int(blocks.first_row[piece.block])
         done = 0
-        for rows in decoder.batches(piece.block, piece.first_row, piece.end_row):
+        for rows in batches:
             batch = with_row_ids(rows, file_index, block_start + piece.first_row + done)
             if piece.wanted is not None:
                 batch = batch.filter(pa.array(piece.wanted[done : done + rows.num_rows]))

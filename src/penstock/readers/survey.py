@@ -89,6 +89,11 @@ class Survey(ABC):
     def block_bytes(self) -> int:
         """The most that a batch of a decoder takes, as far as a look can tell: what reading ahead holds."""
 
+    @property
+    def lane_bytes(self) -> int:
+        """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
+        return 0
+
     @abstractmethod
     def decoder(self, share: Share) -> BlockDecoder:
         """Something that reads blocks inside a share; one for each iteration over the data."""

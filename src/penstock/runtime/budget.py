@@ -15,8 +15,12 @@ from penstock.config.sizes import format_size
 class Share:
     """The bytes of one stage: leased, returned, waited for."""
 
-    def __init__(self, name: str, limit_bytes: int, setting: str = "memory.limit") -> None:
+    def __init__(
+        self, name: str, limit_bytes: int, setting: str = "memory.limit", whole: "Share | None" = None
+    ) -> None:
+        """`whole` is the share that this one is a part of: what is held here counts there too."""
         self.name = name
+        self._part_of = whole
         self.limit_bytes = limit_bytes
         self.setting = setting
         self.held_bytes = 0
@@ -38,14 +42,24 @@ class Share:
                 if give_up():
                     return False
                 self._changed.wait()
-            self.held_bytes += num_bytes
-            self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+            self._count(num_bytes)
         return True
+
+    def split(self, count: int) -> "list[Share]":
+        """Equal parts of this share, for holders that must not wait for each other."""
+        return [Share(self.name, self.limit_bytes // count, self.setting, whole=self) for _ in range(count)]
+
+    def _count(self, num_bytes: int) -> None:
+        self.held_bytes += num_bytes
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        if self._part_of is not None:
+            with self._part_of._changed:
+                self._part_of._count(num_bytes)
 
     def release(self, num_bytes: int) -> None:
         """Give bytes back."""
         with self._changed:
-            self.held_bytes -= num_bytes
+            self._count(-num_bytes)
             self._changed.notify_all()
 
     def wake(self) -> None:

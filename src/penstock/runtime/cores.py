@@ -9,6 +9,11 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def most_lanes() -> int:
+    """Threads that may decode at once; past a few, whoever takes the batches is what everything waits for."""
+    return min(4, available_cores())
+
+
 def compute_threads(cores: int | None = None, environment: Mapping[str, str] = os.environ) -> int:
     """Threads of a model's computation: what OMP_NUM_THREADS says, or all cores but one.
 

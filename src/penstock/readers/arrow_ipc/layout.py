@@ -124,6 +124,7 @@ def _read_file(file: DataFile) -> IpcFile:
         if messages is None:
             raise _unknown(file, read_at(source, len(OLD_FEATHER_MAGIC), 0))
         schema = _read_schema(source, messages)
+        assert schema.names is not None  # damaged names raise when they are first looked at
         num_copies = 1 + any(dictionary.is_delta for dictionary in messages.dictionaries)
         dictionary_bytes = num_copies * sum(
             sum(buffer_bytes(source, dictionary, range(len(dictionary.buffers))))

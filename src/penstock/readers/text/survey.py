@@ -16,6 +16,7 @@ from penstock.readers.text.parsing import RecordParser
 from penstock.readers.text.record_index import RecordIndex
 from penstock.readers.text.source import is_compressed
 from penstock.runtime.budget import Share
+from penstock.runtime.cores import most_lanes
 
 _LEAST_PIECE_BYTES = 4 * KIB
 
@@ -87,10 +88,19 @@ class TextSurvey(Survey):
 
     @cached_property
     def ample_bytes(self) -> int:
-        """Chunks are read whole."""
+        """Chunks are read whole, several at once."""
+        return max(self._whole_chunk_bytes, most_lanes() * self.lane_bytes)
+
+    @cached_property
+    def _whole_chunk_bytes(self) -> int:
         cost = self.parser.cost
         most = [int(cost.of(index.num_bytes, index.num_records).max(initial=0)) for index in self.indexes]
         return max(self.least_bytes, COPIES * max(most))
+
+    @cached_property
+    def lane_bytes(self) -> int:
+        """A chunk that is read, and one that waits for its turn; a compressed file is read by one thread alone."""
+        return 0 if any(map(is_compressed, self.files)) else self._whole_chunk_bytes + self.block_bytes
 
     @cached_property
     def block_bytes(self) -> int:
