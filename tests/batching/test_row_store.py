@@ -75,6 +75,28 @@ def test_rows_that_were_given_out_stay_as_they_are() -> None:
     assert store.rows(0, 4).column("x").to_pylist() == [103, 102, 101, 100]
 
 
+def test_room_that_somebody_has_views_of_is_left_to_them() -> None:
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
+    views, copied = store.rows(0, 3, as_views=True), store.rows(3, 4, as_views=True)
+    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(100, 104)})])
+
+    assert views.column("x").to_pylist() == [0, 1, 2]
+    assert copied.column("x").to_pylist() == [3]
+
+
+@pytest.mark.parametrize("as_views", [True, False])
+def test_room_is_used_again_when_nobody_has_views_of_it(as_views: bool) -> None:
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    rooms = set()
+    for _ in range(5):
+        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
+        assert store.rows(0, 3, as_views).column("x").to_pylist() == [0, 1, 2]
+        rooms.add(store._columns[0]._values.ctypes.data)
+
+    assert len(rooms) == 1
+
+
 def test_room_is_made_once() -> None:
     store = RowStore(pa.schema([("x", pa.int64()), ("y", pa.int64())]), 1000)
     rooms = set()

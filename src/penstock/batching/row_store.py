@@ -3,10 +3,11 @@
 Making the room anew for each window would cost more than filling it: the system clears every page that it gives
 out. So columns of a fixed width have arrays of their own, into which rows are copied. They are permuted one column
 at a time, which fits the processor's cache where all columns together do not: drawing batch by batch from all columns
-is four times slower. Columns of other types (texts, lists) are joined by Arrow, window by window, and drawn from.
+is two to four times slower. Columns of other types (texts, lists) are joined by Arrow, window by window.
 """
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -24,9 +25,9 @@ ArrowArray = Any
 _CHUNK_BYTES = GIB
 """Joined columns have chunks of at most this size, since string offsets of Arrow end at 2 GiB."""
 
-_TAKEN_ROWS = 8192
-"""Rows that are moved at a time; a third faster than all at once (measured)."""
 _SLACK_PART, _SLACK_BYTES = 4, MIB
+_OWN_REFERENCES = 2
+"""What holds a column's room when nobody else does: the column, and the question."""
 
 
 class _Column(Protocol):
@@ -44,8 +45,8 @@ class _Column(Protocol):
         """Bring the rows into this order."""
         ...
 
-    def rows(self, start: int, end: int) -> ArrowArray:
-        """Some rows, in the present order, as a copy: the room is used again."""
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
+        """Some rows, in the present order."""
         ...
 
     @property
@@ -74,17 +75,24 @@ class RowStore:
 
     def column(self, name: str) -> ArrowArray:
         """All rows of one column."""
-        return self._columns[self._schema.get_field_index(name)].rows(0, self.num_rows)
+        return self._columns[self._schema.get_field_index(name)].rows(0, self.num_rows, as_views=False)
 
     def permute(self, order: Int64Array) -> None:
         """Bring the rows into an order: those at these places, one after the other."""
+        order = order.astype(np.uint32) if len(order) < 2**32 else order
         for column in self._columns:
             column.permute(order)
 
-    def rows(self, start: int, end: int) -> pa.RecordBatch:
-        """Some rows, in the present order."""
+    def rows(self, start: int, end: int, as_views: bool = False) -> pa.RecordBatch:
+        """Some rows, in the present order.
+
+        As views they cost nothing, but each keeps the whole window: for consumers that let go of one batch before they
+        take the next. Room that somebody still has views of when the next window comes is left to them and made anew.
+        """
+        # Whoever asks for the next window still has the last rows of this one in hand.
+        as_views = as_views and end < self.num_rows
         return pa.RecordBatch.from_arrays(
-            [column.rows(start, end) for column in self._columns], schema=self._schema
+            [column.rows(start, end, as_views) for column in self._columns], schema=self._schema
         )
 
     @property
@@ -178,7 +186,8 @@ class _FixedColumn:
         self._num_rows = 0
         self._valid_rows.begin(num_rows)
         self._valid_numbers.begin(num_rows)
-        if len(self._values) < num_rows:
+        is_in_use = sys.getrefcount(self._values) > _OWN_REFERENCES
+        if len(self._values) < num_rows or is_in_use:
             self._values = np.empty((num_rows, *self._values.shape[1:]), self._values.dtype)
 
     def append(self, piece: ArrowArray) -> None:
@@ -200,8 +209,8 @@ class _FixedColumn:
         self._valid_rows.permute(order)
         self._valid_numbers.permute(order)
 
-    def rows(self, start: int, end: int) -> ArrowArray:
-        numbers = self._values[start:end].copy()
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
+        numbers = self._values[start:end] if as_views else self._values[start:end].copy()
         valid = self._valid_numbers.rows(start, end)
         bits = None if valid is None else _buffer(np.packbits(valid, bitorder="little"))
         flat = pa.Array.from_buffers(self._number_kind, numbers.size, [bits, _buffer(numbers)])
@@ -272,7 +281,7 @@ class _JoinedColumn:
         """Nothing moves: a permuted copy of texts would take as much again."""
         self._order = order
 
-    def rows(self, start: int, end: int) -> ArrowArray:
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
         return self._take(np.arange(start, end) if self._order is None else self._order[start:end])
 
     def _take(self, rows: Int64Array) -> ArrowArray:

@@ -33,15 +33,17 @@ def shuffle(
     share: Share | None = None,
     bucketing: Bucketing | None = None,
     piece_rows: int = _PIECE_ROWS,
+    as_views: bool = False,
 ) -> "Shuffle":
     """The rows of the source, permuted in windows of `num_rows` rows, whose bytes are leased from the share.
 
     At most one window exists at a time, and the `piece_rows` rows that were given out last. Nothing is copied again
     when batches are cut, where they have as many rows as the pieces and windows are multiples of them. The order of
     blocks, which mixes over longer distances, is the reader's. With `bucketing`, rows of similar length come together,
-    and windows are of whole runs.
+    and windows are of whole runs. `as_views` is for consumers that let go of a batch before they take the next: such a
+    batch is not copied, and keeps its window.
     """
-    return Shuffle(source, num_rows, seed, share, bucketing, piece_rows)
+    return Shuffle(source, num_rows, seed, share, bucketing, piece_rows, as_views)
 
 
 def window_order(
@@ -75,6 +77,7 @@ class Shuffle(Stage):
         share: Share | None = None,
         bucketing: Bucketing | None = None,
         piece_rows: int = _PIECE_ROWS,
+        as_views: bool = False,
     ) -> None:
         if num_rows < 1:
             raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
@@ -87,6 +90,7 @@ class Shuffle(Stage):
             windows |= {"num_rows": num_rows} | bucketing.state
         self._num_rows = num_rows
         self._piece_rows = piece_rows
+        self._as_views = as_views
         self._share = share
         self._order = source.order | {"shuffle": windows}
 
@@ -138,4 +142,4 @@ class Shuffle(Stage):
             for start in range(num_drawn, store.num_rows, self._piece_rows):
                 end = min(start + self._piece_rows, store.num_rows)
                 self._place = self._place.at(self._place.row + end - start)
-                yield store.rows(start, end)
+                yield store.rows(start, end, self._as_views)

@@ -122,13 +122,20 @@ def training_rows(
     num_shuffle_rows: int,
     shard: Shard = ONE_SHARD,
     quality: ShuffleQuality | None = None,
+    as_views: bool = False,
 ) -> RecordStream:
     """Record batches to train on: read, shuffled when asked for, cut; `quality` sees how well they are mixed."""
     stream = _read(source, shares, data.seed if data.shuffle else None, shard)
     if num_shuffle_rows:
         piece_rows = min(data.batch_size, num_shuffle_rows)
         stream = shuffle(
-            stream, num_shuffle_rows, data.seed, shares.shuffle, source.cutting.bucketing, piece_rows
+            stream,
+            num_shuffle_rows,
+            data.seed,
+            shares.shuffle,
+            source.cutting.bucketing,
+            piece_rows,
+            as_views and source.cutting.cost is None and num_shuffle_rows % data.batch_size == 0,
         )
     stream = _usable(source, source.cutting.cut(stream, data, source.parser.file_paths, shares.cut))
     return stream if quality is None else watch_order(stream, quality, next(iter(data.label_fields), None))
@@ -144,7 +151,8 @@ def training_batches(
     quality: ShuffleQuality | None = None,
 ) -> Prefetch[Batch]:
     """Batches to train on, made by a background thread, and by worker processes where there are any."""
-    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality)
+    # Parsing here copies a batch before the next is made; workers have several in hand.
+    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality, as_views=workers is None)
     loader = BatchLoader(
         stream,
         source.parser,
