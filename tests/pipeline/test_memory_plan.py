@@ -7,6 +7,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, limit_of, share_data_path, share_model
+from penstock.readers.files import DataFile
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.limits import memory_of_machine
 from penstock.runtime.sections import MemorySection
@@ -19,6 +20,7 @@ class Needs:
     least_bytes: int = 1 * MIB
     ample_bytes: int = 512 * MIB
     block_bytes: int = 16 * MIB
+    files: tuple[DataFile, ...] = ()
 
 
 def planned(limit_bytes, streams=None, **data_path):
@@ -58,6 +60,12 @@ def test_blocks_are_read_ahead_where_there_is_room_for_them():
 
 def test_a_shuffle_gets_what_its_windows_take():
     assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 64 * MIB
+
+
+def test_files_of_a_store_have_windows_for_reading_ahead():
+    stored = Needs(files=(DataFile("s3://bucket/a.parquet", 5),))
+
+    assert planned(1024 * MIB, {"": stored})["store windows"] == 16 * MIB
 
 
 def test_batches_by_cost_have_room_for_rows_that_wait():

@@ -124,3 +124,11 @@ def test_a_dangling_link(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"gone.csv: cannot be opened: No such file or directory"):
         list_files(str(tmp_path / "gone.csv"))
+
+
+def test_the_parts_of_a_set_as_tensorflow_names_them(tmp_path: Path) -> None:
+    for index in range(2):
+        (tmp_path / f"clicks.tfrecord-0000{index}-of-00002").write_bytes(b"x")
+
+    assert {file.suffix for file in list_files(str(tmp_path))} == {".tfrecord"}
+    assert len(list_files(str(tmp_path))) == 2

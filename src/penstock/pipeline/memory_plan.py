@@ -14,6 +14,8 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.readers.origin import ROW_FIELD
 from penstock.readers.survey import Survey
+from penstock.readers.uris import is_uri
+from penstock.readers.windows import ALL_WINDOWS_BYTES
 from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.limits import default_limit
 from penstock.runtime.sections import MemorySection
@@ -96,6 +98,8 @@ def share_data_path(
     """
     if shuffle_bytes:
         budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
+    if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
+        budget.share("store windows", ALL_WINDOWS_BYTES)
     rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
     for stream, survey in streams.items():
         left = rest

@@ -7,6 +7,7 @@ Everything that can be wrong with a path is found here, before anything is read.
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,11 +76,15 @@ class DataFile:
         return data_suffix(self.path)
 
 
+_SHARD = re.compile(r"(\.tfrecords?)-\d+-of-\d+")
+"""How TensorFlow names the parts of a set: clicks.tfrecord-00000-of-00004."""
+
+
 def data_suffix(path: str) -> str:
     """The format's suffix in lower case, without a compression's; of a table its scheme."""
     if path.startswith(TABLE_SCHEME):
         return TABLE_SCHEME
-    stem, suffix = os.path.splitext(path_name(path).lower())
+    stem, suffix = os.path.splitext(_SHARD.sub(r"\1", path_name(path).lower()))
     return os.path.splitext(stem)[1] if suffix in COMPRESSIONS else suffix
 
 

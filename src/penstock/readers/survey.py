@@ -113,10 +113,6 @@ class TakeSurvey(Protocol):
 def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
     """Look at the files once: footers, headers, indexes and a few rows."""
     dataset_type = dataset_type_of(reading, files)
-    if dataset_type not in READERS:
-        raise DataError(
-            f"{files[0].path}: {dataset_type} is not available yet; use ParquetDataset or CsvDataset"
-        )
     if wanted.columns is not None and not wanted.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:

@@ -8,6 +8,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.storage import open_input
+from penstock.readers.uris import path_name
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some programs begin UTF-8 text with it."""
@@ -95,4 +96,4 @@ class _Decompressed:
 
 
 def _codec(file: DataFile) -> str | None:
-    return COMPRESSIONS.get(os.path.splitext(file.path.lower())[1])
+    return COMPRESSIONS.get(os.path.splitext(path_name(file.path).lower())[1])
