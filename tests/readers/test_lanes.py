@@ -1,0 +1,73 @@
+"""Several blocks decoded at once, given out in their order."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.readers import lanes
+from penstock.readers.lanes import num_lanes
+from penstock.readers.reading import read_blocks
+from penstock.readers.survey import Survey
+from penstock.runtime.budget import Share
+from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, take, write_csv
+
+
+@pytest.fixture
+def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Survey:
+    """Twelve files of one chunk each, and a machine with four cores."""
+    monkeypatch.setattr(lanes, "most_lanes", lambda: 4)
+    return survey_path(write_csv(tmp_path, [50] * 12), CSV_WITH_HEADER)
+
+
+def decoding_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-decode")]
+
+
+def test_as_many_lanes_as_there_is_room_for(survey: Survey) -> None:
+    lane_bytes = survey.lane_bytes
+
+    assert [num_lanes(survey, Share("r", size)) for size in (1, lane_bytes, 3 * lane_bytes, 99 * lane_bytes)] == [
+        1, 1, 3, 4,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_rows_come_in_the_order_of_one_lane(survey: Survey, seed: int | None) -> None:
+    one = read_blocks(survey, Share("r", survey.lane_bytes), seed)
+    four = read_blocks(survey, Share("r", 4 * survey.lane_bytes), seed)
+
+    assert flat(four) == flat(one)
+    assert decoding_threads() == []
+
+
+def test_stops_and_goes_on(survey: Survey) -> None:
+    share = Share("r", 4 * survey.lane_bytes)
+    reader = read_blocks(survey, share)
+    first = flat(take(reader, 3))
+
+    assert first + flat(reader) == list(range(600))
+    assert share.held_bytes == 0
+    assert 0 < share.peak_bytes <= share.limit_bytes
+    assert decoding_threads() == []
+
+
+def test_an_iterator_that_is_left_alone_keeps_no_thread(survey: Survey) -> None:
+    reader = read_blocks(survey, Share("r", 4 * survey.lane_bytes))
+    abandoned = iter(reader)
+    next(abandoned)
+    reader.set_epoch(0)
+
+    assert flat(reader) == list(range(600))
+    assert decoding_threads() == []
+
+
+def test_an_error_comes_in_its_turn(tmp_path: Path, survey: Survey) -> None:
+    (tmp_path / "part-005.csv").write_text("number,text\n" + "x,y\n" * 50)
+    reader = read_blocks(survey, Share("r", 4 * survey.lane_bytes))
+
+    assert flat(take(reader, 5)) == list(range(250))
+    with pytest.raises(DataError, match=r"part-005\.csv"):
+        list(reader)
+    assert decoding_threads() == []
