@@ -142,3 +142,12 @@ def test_items_may_be_anything_whose_bytes_are_known() -> None:
 
     with prefetch(Letters(), Share("prefetch", 10), num_bytes=len) as stage:
         assert list(stage) == ["a", "b", "c"]
+
+
+def test_what_is_held_of_a_loop_that_was_left_is_given_back() -> None:
+    share = Share("prefetch", 20)
+    with prefetch(stream_of_sizes([10] * 6), share, num_bytes=lambda _: 10, hold_handed_out=True) as stage:
+        first = flat(take(stage, 1))
+        second = flat(take(stage, 1))
+        assert first + second + flat(stage) == list(range(60))
+    assert share.held_bytes == 0

@@ -109,6 +109,40 @@ def test_room_is_made_once() -> None:
     assert store.num_bytes == 3 * 8000
 
 
+def test_a_column_of_nothing_but_nulls() -> None:
+    store = RowStore(pa.schema([("nothing", pa.null())]), 4)
+    store.fill([pa.RecordBatch.from_pydict({"nothing": pa.nulls(2)})] * 2)
+    store.permute(np.array([3, 2, 1, 0]))
+
+    assert store.rows(0, 4).column("nothing").null_count == 4
+
+
+def test_a_dictionary_that_pieces_share_is_not_counted_for_each() -> None:
+    words = pa.array([f"word {number:06}" for number in range(10_000)])
+    pieces = [
+        pa.RecordBatch.from_arrays(
+            [pa.DictionaryArray.from_arrays(pa.array([1, 2], pa.int32()), words)], ["word"]
+        )
+        for _ in range(50)
+    ]
+    store = RowStore(pieces[0].schema, 100)
+    store.fill(pieces)
+
+    assert store.num_bytes == 100 * 4
+    assert store.rows(0, 2).column("word").to_pylist() == ["word 000001", "word 000002"]
+
+
+def test_lists_as_wide_as_a_number_have_spare_room_of_their_own() -> None:
+    schema = pa.schema([("pair", pa.list_(pa.float32(), 2)), ("number", pa.int64())])
+    store = RowStore(schema, 1000)
+    pairs = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2000, np.float32)), 2)
+    store.fill([pa.RecordBatch.from_arrays([pairs, pa.array(np.arange(1000))], schema=schema)])
+    store.permute(np.arange(1000))
+
+    assert store.num_bytes == 4 * 8000
+    assert window_bytes(schema, 1000, row_bytes=16) >= store.num_bytes + 1024 * 1024
+
+
 def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_store, "_CHUNK_BYTES", 60)
     store = RowStore(pa.schema([("text", pa.string())]), 30)

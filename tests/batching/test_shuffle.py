@@ -75,3 +75,15 @@ def test_another_window_size_or_seed_is_refused() -> None:
         shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
     with pytest.raises(CheckpointError, match="saved with shuffle seed 1 but the run has 2"):
         shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
+
+
+def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:
+    share = Share("shuffle", 1024 * 1024 * 2)
+    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share, piece_rows=3)
+    abandoned = iter(stage)
+    next(abandoned)
+    stage.set_epoch(0)
+
+    assert sorted(flat(stage)) == list(range(40))
+    assert share.held_bytes == 0
+    del abandoned

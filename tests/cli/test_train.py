@@ -15,7 +15,7 @@ UNUSED = (("[user, item]}", "[user]}"), ("[user, item, price]", "[user, price]")
 def test_tells_what_it_did(desk: Desk):
     done = desk.penstock("train", "run.yaml")
 
-    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if not line.startswith(" "))
     assert done.exit_code == 0, done.stderr
     assert list(told) == ["trained", "speed", "eval", "memory", "by", "run"]
     assert told["trained"] == "2 steps, 1 epoch, 6 rows"

@@ -6,6 +6,7 @@ from typing import Self
 import pyarrow as pa
 
 from penstock.batching.pricing import PricedRows
+from penstock.batching.row_store import own_bytes
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.runtime.budget import Share
@@ -56,7 +57,9 @@ class OpenBatch:
         """Lease what waits while the source makes its next chunk."""
         if self._share is None or self._num_kept == len(self._pieces):
             return
-        num_bytes = sum(int(piece.nbytes) for piece in self._pieces[self._num_kept :])
+        num_bytes = sum(
+            own_bytes(column) for piece in self._pieces[self._num_kept :] for column in piece.columns
+        )
         total_bytes = self._leased_bytes + num_bytes
         if total_bytes > self._share.limit_bytes:
             raise BudgetExceeded(

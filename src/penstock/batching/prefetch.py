@@ -80,6 +80,7 @@ class Prefetch(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """Items from the present place on. An error of the source is raised here, with its traceback."""
+        self._release_held()  # of a loop that was left
         if self._thread is None:
             self._start()
         while isinstance(made := self._queue.get(), _Made):

@@ -29,7 +29,7 @@ class ReadAhead(Stage):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches from the present place on."""
-        self.close()
+        self._stop()
         self._source.go_to(self._place)
         running = self._running = prefetch(self._source, self._share, hold_handed_out=True)
         try:
@@ -41,11 +41,15 @@ class ReadAhead(Stage):
 
     def go_to(self, place: Place) -> None:
         """Drop what was read ahead."""
-        self.close()
+        self._stop()
         super().go_to(place)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and what the source has open."""
+        self._stop()
+        super().close()
+
+    def _stop(self) -> None:
         if self._running is not None:
             self._running.close()
             self._running = None

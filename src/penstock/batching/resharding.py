@@ -21,6 +21,8 @@ def state_for(
     is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
     together by length: which rows of an open window were drawn follows from their lengths.
     """
+    if not states or not all("order" in state for state in states):
+        raise CheckpointError("what was given is no position: it must be what state_dict gave on each shard")
     by_shard = {tuple(state["order"]["shard"]): state for state in states}
     count = len(states)
     if sorted(by_shard) != [(index, count) for index in range(count)]:

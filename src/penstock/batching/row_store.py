@@ -8,7 +8,7 @@ is two to four times slower. Columns of other types (texts, lists) are joined by
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ ArrowArray = Any
 _CHUNK_BYTES = GIB
 """Joined columns have chunks of at most this size, since string offsets of Arrow end at 2 GiB."""
 
-_SLACK_PART, _SLACK_BYTES = 4, MIB
+_SLACK_BYTES = MIB
 _OWN_REFERENCES = 2
 """What holds a column's room when nobody else does: the column, and the question."""
 
@@ -73,10 +73,6 @@ class RowStore:
             for column, array in zip(self._columns, piece.columns, strict=True):
                 column.append(array)
 
-    def column(self, name: str) -> ArrowArray:
-        """All rows of one column."""
-        return self._columns[self._schema.get_field_index(name)].rows(0, self.num_rows, as_views=False)
-
     def permute(self, order: Int64Array) -> None:
         """Bring the rows into an order: those at these places, one after the other."""
         order = order.astype(np.uint32) if len(order) < 2**32 else order
@@ -104,14 +100,20 @@ class RowStore:
 def window_bytes(schema: pa.Schema, num_rows: int, row_bytes: int) -> int:
     """What a store of so many rows takes at most, where rows take `row_bytes` in Arrow.
 
-    Beside the rows: a byte per value that tells nulls, and spare room for one column of each size. Texts and lists are
-    estimated, so that there is some slack for windows of longer ones.
+    Beside the rows: a byte per value that tells nulls, spare room for one column of each size, and what is not of a
+    fixed width once more, since it exists twice while it is joined.
     """
     fixed = [column for field in schema if isinstance(column := _column(field.type, _Spare()), _FixedColumn)]
-    null_bytes = sum(column.width for column in fixed)
-    spare_bytes = sum({column.number_bytes * column.width for column in fixed})
-    slack_bytes = 0 if len(fixed) == len(schema) else num_rows * row_bytes // _SLACK_PART
-    return num_rows * (row_bytes + null_bytes + spare_bytes) + slack_bytes + _SLACK_BYTES
+    null_bytes = sum(column.width + 1 for column in fixed)
+    spare_bytes = sum(number_bytes * width for number_bytes, width in {column.size for column in fixed})
+    fixed_bytes = sum(column.number_bytes * column.width for column in fixed)
+    joined_bytes = 0 if len(fixed) == len(schema) else max(0, row_bytes - fixed_bytes)
+    return num_rows * (row_bytes + null_bytes + spare_bytes + joined_bytes) + _SLACK_BYTES
+
+
+def warm() -> None:
+    """Load and compile what the first window would have to wait for."""
+    _Spare().exchange(np.zeros(1, np.uint64), np.zeros(1, np.uint32))
 
 
 class _Spare:
@@ -173,6 +175,7 @@ class _FixedColumn:
         self._values: NDArray[Any] = np.empty((0, *shape), f"u{self._number_kind.bit_width // 8}")
         self.number_bytes = self._values.itemsize
         self.width = math.prod(shape)
+        self.size = (self.number_bytes, self.width)
         self._num_rows = 0
         self._valid_rows = _Validity(())
         self._valid_numbers = _Validity(shape)
@@ -265,7 +268,8 @@ class _JoinedColumn:
 
     @property
     def num_bytes(self) -> int:
-        return sum(part.nbytes for part in (*self._pieces, *self._chunks))
+        """Without dictionaries: the reader has counted them, and each piece would count its own again."""
+        return sum(own_bytes(part) for part in (*self._pieces, *self._chunks))
 
     def begin(self, num_rows: int) -> None:
         self._pieces, self._chunks, self._order = [], [], None
@@ -301,16 +305,23 @@ class _JoinedColumn:
         return pa.concat_arrays(drawn).take(pa.array(places))
 
 
-def _groups(pieces: list[ArrowArray], chunk_bytes: int) -> Sequence[list[ArrowArray]]:
+def _groups(pieces: list[ArrowArray], chunk_bytes: int) -> Iterator[list[ArrowArray]]:
     """The pieces, in groups that fit a chunk. The list is emptied, so that they are freed when they are joined."""
-    groups: list[list[ArrowArray]] = []
-    num_bytes = chunk_bytes
+    group: list[ArrowArray] = []
+    num_bytes = 0
     pieces.reverse()
     while pieces:
         piece = pieces.pop()
-        num_bytes += piece.nbytes
-        if num_bytes > chunk_bytes:
-            groups.append([])
-            num_bytes = piece.nbytes
-        groups[-1].append(piece)
-    return groups
+        if group and num_bytes + own_bytes(piece) > chunk_bytes:
+            yield group
+            group, num_bytes = [], 0
+        group.append(piece)
+        num_bytes += own_bytes(piece)
+    if group:
+        yield group
+
+
+def own_bytes(array: ArrowArray) -> int:
+    """Bytes of an array without its dictionary, which other arrays share."""
+    own = array.indices if isinstance(array, pa.DictionaryArray) else array
+    return int(own.nbytes)

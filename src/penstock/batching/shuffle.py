@@ -5,7 +5,6 @@ rest.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -92,6 +91,7 @@ class Shuffle(Stage):
         self._piece_rows = piece_rows
         self._as_views = as_views
         self._share = share
+        self._held_bytes = 0
         self._order = source.order | {"shuffle": windows}
 
     @property
@@ -117,9 +117,14 @@ class Shuffle(Stage):
         self._source.go_to(self._place.at(window * self._num_rows))
         waiting = WaitingRows(iter(self._source))
         store = RowStore(self.schema, self._num_rows)
-        while self._fill(store, waiting, window):
-            yield from self._draw(store, num_drawn)
-            window, num_drawn = window + 1, 0
+        # An iteration that was left alone would hold its bytes for ever.
+        self._hold(0)
+        try:
+            while self._fill(store, waiting, window):
+                yield from self._draw(store, num_drawn)
+                window, num_drawn = window + 1, 0
+        finally:
+            self._hold(0)
 
     def _fill(self, store: RowStore, waiting: WaitingRows, window: int) -> bool:
         """Collect a window and bring it into its order; False at the end of the epoch."""
@@ -138,8 +143,16 @@ class Shuffle(Stage):
 
     def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
         """The rows of a window that are not drawn yet."""
-        with nullcontext() if self._share is None else self._share.lease(store.num_bytes):
-            for start in range(num_drawn, store.num_rows, self._piece_rows):
-                end = min(start + self._piece_rows, store.num_rows)
-                self._place = self._place.at(self._place.row + end - start)
-                yield store.rows(start, end, self._as_views)
+        self._hold(store.num_bytes)
+        for start in range(num_drawn, store.num_rows, self._piece_rows):
+            end = min(start + self._piece_rows, store.num_rows)
+            self._place = self._place.at(self._place.row + end - start)
+            yield store.rows(start, end, self._as_views)
+
+    def _hold(self, num_bytes: int) -> None:
+        """Lease so much of the share, instead of what was leased before."""
+        if self._share is not None:
+            self._share.release(self._held_bytes)
+            self._held_bytes = 0
+            self._share.acquire(num_bytes)
+            self._held_bytes = num_bytes

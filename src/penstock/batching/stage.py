@@ -35,6 +35,10 @@ class Stage(RecordStream):
         """Go to a row; the source follows when it is read."""
         self._place = place
 
+    def close(self) -> None:
+        """End threads and close files; the stage can be iterated again."""
+        self._source.close()
+
     def check_order(self, saved: State) -> None:
         """The source's must be as it was."""
         self._source.check_order(saved)

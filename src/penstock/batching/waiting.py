@@ -14,7 +14,6 @@ class WaitingRows:
     def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
         self._source = source
         self._arrived: deque[pa.RecordBatch] = deque()
-        self._num_waiting = 0
 
     def take(self, num_rows: int) -> list[pa.RecordBatch]:
         """The next rows, as views in the order of the source; fewer than asked for only at its end."""
@@ -28,7 +27,6 @@ class WaitingRows:
             if piece.num_rows < first.num_rows:
                 self._arrived.appendleft(first.slice(piece.num_rows))
             num_rows -= piece.num_rows
-            self._num_waiting -= piece.num_rows
             del first
             yield piece
 
@@ -37,7 +35,6 @@ class WaitingRows:
         batch = next(self._source, None)
         if batch is not None:
             self._arrived.append(batch)
-            self._num_waiting += batch.num_rows
         return batch
 
 

@@ -21,7 +21,8 @@ def plan_data_path(
     """Shares of all stages; gives the workers that fit beside them. `others` are data sets that are read on the way."""
     streams = {"": source.survey, **(others or {})}
     shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
-    bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes)
+    by_cost = source.cutting.cost is not None
+    bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes, data.prefetch, by_cost)
     batch_bytes = batch_rows(data) * source.survey.row_bytes
     workers = plan_workers(data.num_workers, available_cores(), bytes_left, batch_bytes)
     share_workers(budget, workers)
@@ -30,7 +31,7 @@ def plan_data_path(
         streams,
         shuffle_bytes=shuffle_bytes,
         prefetch_bytes=data.prefetch,
-        by_cost=source.cutting.cost is not None,
+        by_cost=by_cost,
     )
     return workers
 

@@ -71,4 +71,10 @@ def _training(data: DataConfig, source: DataSource, budget: MemoryBudget, shard:
 def _scoring(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":
     share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
     shares = StageShares.of(budget)
-    return scoring_batches(source, shares, batch_size=data.resolved_eval_batch_size(), shard=shard)
+    return scoring_batches(
+        source,
+        shares,
+        batch_size=data.resolved_eval_batch_size(),
+        shard=shard,
+        pin_memory=data.pin_memory and bool(source.parser.label_fields),
+    )

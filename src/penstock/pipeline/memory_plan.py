@@ -52,8 +52,14 @@ def limit_of(memory: MemorySection) -> int:
     return memory.limit if memory.limit is not None else default_limit()
 
 
-def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step_bytes: int) -> None:
-    """Shares of what cannot be made smaller."""
+def share_model(
+    budget: MemoryBudget,
+    process_bytes: int,
+    model_bytes: int,
+    step_bytes: int,
+    rows_setting: str = "data_config.batch_size",
+) -> None:
+    """Shares of what cannot be made smaller; `rows_setting` decides how many rows a step has."""
     if process_bytes > budget.limit_bytes:
         raise BudgetExceeded(
             f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
@@ -61,7 +67,7 @@ def share_model(budget: MemoryBudget, process_bytes: int, model_bytes: int, step
         )
     budget.share("process", process_bytes)
     budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
-    budget.share("step", step_bytes, setting="data_config.batch_size")
+    budget.share("step", step_bytes, setting=rows_setting)
 
 
 def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
@@ -69,10 +75,20 @@ def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
     return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
 
 
-def data_path_bytes(streams: Mapping[str, Survey], shuffle_bytes: int) -> int:
+def data_path_bytes(
+    streams: Mapping[str, Survey],
+    shuffle_bytes: int,
+    prefetch_bytes: int | None = None,
+    by_cost: bool = False,
+) -> int:
     """What the stages that carry rows can use, so that workers take nothing of it."""
-    per_stream = [survey.ample_bytes + BLOCKS_AHEAD * survey.block_bytes for survey in streams.values()]
-    return shuffle_bytes + sum(per_stream) + len(streams) * PREFETCH_CAP_BYTES
+    prefetch = PREFETCH_CAP_BYTES if prefetch_bytes is None else prefetch_bytes
+    per_stream = [
+        survey.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * survey.block_bytes + prefetch
+        for survey in streams.values()
+    ]
+    fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_WINDOWS_BYTES
+    return fixed + sum(per_stream) * 8 // 7
 
 
 def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
@@ -114,7 +130,7 @@ def share_data_path(
         reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
         budget.share(f"{stream}reader", reader)
         # While a window is drawn from, the next one is being read.
-        num_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        ahead = num_ahead * survey.block_bytes
-        if ahead <= left - prefetch - reader:
-            budget.share(f"{stream}read ahead", ahead)
+        most_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        num_ahead = min(most_ahead, (left - prefetch - reader) // survey.block_bytes)
+        if num_ahead >= BLOCKS_AHEAD:
+            budget.share(f"{stream}read ahead", num_ahead * survey.block_bytes)

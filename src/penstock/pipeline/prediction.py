@@ -19,6 +19,7 @@ from penstock.pipeline.requirements import require_for_prediction
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import Scoring, open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
+from penstock.readers.sections import BadRows
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import Progress, open_display
 
@@ -114,7 +115,9 @@ def opened(
     batch_size = request.batch_size or data.resolved_eval_batch_size()
     files = find_files(request.input_path, "predict_input_path")
     parser = build_parser(run, [file.path for file in files], with_labels=False)
-    source = open_source(data, files, parser, request.reserved_columns)
+    # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
+    strict = data.model_copy(update={"bad_rows": BadRows.error})
+    source = open_source(strict, files, parser, request.reserved_columns)
     with (
         scoring_session(run, request.checkpoint, batch_size) as scoring,
         scoring.monitor.stage("predict"),

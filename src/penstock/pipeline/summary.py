@@ -38,6 +38,9 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
         *stage_lines(result.stages),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
     ]
+    if result.num_bad_rows:
+        bad = f"{counted(result.num_bad_rows, 'row')} left out, since they cannot be used; see {result.bad_rows}"
+        lines.insert(1, ("bad rows", bad))
     if result.shuffle:
         lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))
     if result.best_step is not None and result.best_step != result.steps:

@@ -41,6 +41,12 @@ class TrainResult:
     stages: Sequence[StageUse]
     """What each stage was to hold, and what it held."""
 
+    num_bad_rows: int = 0
+    """Rows of the training data that cannot be used and were left out."""
+
+    bad_rows: Path | None = None
+    """Where they are, with the reasons."""
+
     shuffle: Mapping[str, float] | None = None
     """How well the rows were mixed (batching.quality); None without shuffling."""
 
@@ -96,7 +102,7 @@ def run_training(
         raise limit_exceeded(
             monitor.report, f"step {training.progress.step} is saved, continue with --continue_train"
         )
-    progress = training.progress
+    progress, quarantine = training.progress, training.source.quarantine
     return TrainResult(
         model_dir=saver.folder.path,
         checkpoint=saver.folder.checkpoints / f"step-{progress.step}",
@@ -109,6 +115,8 @@ def run_training(
         evaluated_step=hooks.evaluated_step,
         memory=monitor.report,
         stages=measured_use(training.budget, monitor.report, training.model_bytes),
+        num_bad_rows=0 if quarantine is None else len(quarantine),
+        bad_rows=None if quarantine is None else quarantine.path,
         shuffle=None if training.quality is None else training.quality.score(),
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from penstock.batching import row_store
 from penstock.batching.workers.counting import WorkerPlan
 from penstock.models.model import Model
 from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows
@@ -57,7 +58,15 @@ def plan_training(
     model = unallocated_model(run, list(source.parser.features))
     num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
     budget = MemoryBudget(limit_of(run.memory))
-    share_model(budget, monitor.sample(), model_bytes(model, train), step_bytes(model, batch_rows(data)))
+    if num_shuffle_rows:
+        row_store.warm()
+    share_model(
+        budget,
+        monitor.sample(),
+        model_bytes(model, train),
+        step_bytes(model, batch_rows(data)),
+        "data_config.max_batch_rows" if data.batch_cost_size else "data_config.batch_size",
+    )
     others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
     workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
     return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)

@@ -44,6 +44,7 @@ class BlockStream(RecordStream):
             "seed": seed,
             "shard": [shard.index, shard.count],
         }
+        # Made here, though each iteration makes its own: what does not fit the share is told before the first batch.
         self._decoder: BlockDecoder | Lanes = survey.decoder(share)
         self.go_to(Place(0))
 
@@ -72,6 +73,10 @@ class BlockStream(RecordStream):
         self._start = place
         self._row = place.row
         self._sequence = RowSequence(self._survey.blocks, self._seed, place.epoch, self._shard, place.done)
+
+    def close(self) -> None:
+        """Close files, end threads, and give all bytes back."""
+        self._decoder.close()
 
     def check_order(self, saved: State) -> None:
         """The files, the seed and the shard must be as they were."""

@@ -87,6 +87,10 @@ class RecordStream(ABC):
     def check_order(self, saved: State) -> None:
         """Refuse a place that was saved in another order of rows, with the reason."""
 
+    def close(self) -> None:
+        """End threads and close files, where there are any; the stream can be iterated again."""
+        return
+
     def state_dict(self) -> State:
         """The place, and the order in which it means something."""
         place = self.place

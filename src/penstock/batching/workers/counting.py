@@ -44,7 +44,8 @@ def worker_bytes(batch_bytes: int) -> int:
 
 def arena_bytes(num_workers: int, batch_bytes: int) -> int:
     """Shared memory with which no worker has to wait for room."""
-    return num_workers * BATCHES_IN_FLIGHT * RESULT_PER_BATCH * max(batch_bytes, MIB)
+    num_bytes = num_workers * BATCHES_IN_FLIGHT * RESULT_PER_BATCH * max(batch_bytes, MIB)
+    return -(-num_bytes // MIB) * MIB
 
 
 def workers_that_fit(

@@ -60,11 +60,6 @@ class Crew:
         """Whether no worker has anything to do."""
         return self._pool.num_tasks == 0
 
-    @property
-    def may_take(self) -> bool:
-        """Whether a worker can have one more batch."""
-        return self._pool.free_worker() is not None
-
     def take(self, batch: pa.RecordBatch) -> Parcel | None:
         """Hand a batch to a worker; None while there is no room for it and its result."""
         worker = self._pool.free_worker()

@@ -27,6 +27,9 @@ ONE_THREAD = dict.fromkeys(
 )
 """Workers are as many as there are cores for them: none of them makes threads of its own."""
 
+_MOST_END_SECONDS = 5.0
+"""How long a template may take to end before it is killed."""
+
 
 @dataclass(slots=True)
 class Worker:
@@ -82,7 +85,11 @@ def start_workers(
 def end_template(template: Template) -> None:
     """Let go of the template, which ends its workers, and wait for its end."""
     template.control.close()
-    template.process.wait()
+    try:
+        template.process.wait(_MOST_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        template.process.kill()
+        template.process.wait()
 
 
 def _start_template(descriptors: tuple[int, ...]) -> Template:
