@@ -1,5 +1,6 @@
 """Cut a stream into batches whose rows cost no more than a limit together."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from penstock.batching.stage import Stage
 from penstock.batching.waiting import join
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
+
+_logger = logging.getLogger(__name__)
 
 
 def cut_by_cost(
@@ -75,11 +78,19 @@ class CostCut(Stage):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches from the present place on."""
+        before = self.num_oversize
         for portion in self._portions(self._pricing):
             self._place = self._place.at(portion.end_row)
             self.num_oversize += portion.num_oversize
             if portion.pieces:
                 yield join(portion.pieces, "data_config.batch_cost_size")
+        if self._rules.oversize is Oversize.drop and self.num_oversize > before:
+            _logger.warning(
+                "epoch %d: %s rows cost more than %s alone and were left out",
+                self._place.epoch,
+                f"{self.num_oversize - before:,}",
+                f"{self._rules.limit:,}",
+            )
 
     def count(self) -> CutCount:
         """What is left of the epoch, without moving the place: one pass over the source.
