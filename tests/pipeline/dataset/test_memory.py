@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
-from penstock.config.sizes import MIB
+from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.dataset.chain import Chain, Shuffling
 from penstock.pipeline.dataset.memory import READER_CAP_BYTES, share_memory, shuffle_rows
 from penstock.pipeline.dataset.sources import Files
@@ -71,8 +71,11 @@ def test_too_little_for_a_shuffle_says_who_needs_what(path):
         next(iter(penstock.read_parquet(path).shuffle("1MiB").batch(100).memory("2MiB")))
 
     assert str(told.value).startswith(f"reading {path} needs ")
+    shuffle_bytes = format_size(
+        shuffle_bytes_of(chain_of(path).survey(), MIB // chain_of(path).survey().row_bytes)
+    )
     assert str(told.value).endswith(
-        "shuffling 2.4MiB: more than the 2MiB that there are; "
+        f"shuffling {shuffle_bytes}: more than the 2MiB that there are; "
         "raise the limit of .memory(limit) or lower the buffer of .shuffle(buffer)"
     )
 
