@@ -3,9 +3,9 @@
     python benchmarks/tuning.py [--rows 2000000] [--rounds 3] [--work DIR]
 
 Criteo-like rows as Batch; one knob at a time is turned, everything else stays as it is: batches of 8,192 rows, no
-shuffle, no workers, prefetch as planned. Each measurement is an epoch in a process of its own, after one that is not counted;
-rates are medians over rounds in which all settings take turns, as a ratio to the first line. Memory is the peak of the
-process tree beyond what importing took. Fails where a setting changes how many rows there are.
+shuffle, no workers, prefetch as planned. Each measurement is an epoch in a process of its own, after one that is not
+counted; rates are medians over rounds in which all settings take turns, as a ratio to the first line. Memory is the
+peak of the process tree beyond what importing took. Fails where a setting changes how many rows there are.
 """
 
 import argparse
