@@ -11,6 +11,7 @@ import pyarrow.types as pt
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.readers.blocks import Int64Array
+from penstock.readers.columns import is_list
 from penstock.readers.origin import ROW_COLUMN
 
 ArrowArray = Any
@@ -57,7 +58,7 @@ def column_type(schema: pa.Schema, column: str) -> pa.DataType:
 def _has_length(kind: pa.DataType) -> bool:
     if pt.is_dictionary(kind):
         return _has_length(kind.value_type)
-    return _is_list(kind) or _is_text(kind) or pt.is_map(kind)
+    return is_list(kind) or _is_text(kind) or pt.is_map(kind)
 
 
 def _lengths(array: ArrowArray, separator: str) -> Int64Array:
@@ -97,14 +98,4 @@ def _is_text(kind: pa.DataType) -> bool:
         or pt.is_binary(kind)
         or pt.is_large_binary(kind)
         or pt.is_binary_view(kind)
-    )
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pt.is_list(kind)
-        or pt.is_large_list(kind)
-        or pt.is_fixed_size_list(kind)
-        or pt.is_list_view(kind)
-        or pt.is_large_list_view(kind)
     )

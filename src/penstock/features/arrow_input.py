@@ -24,6 +24,7 @@ from penstock.features.columns import (
     sum_by_row,
 )
 from penstock.features.text import Text
+from penstock.readers.columns import is_list
 
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""
@@ -76,7 +77,7 @@ def cells_of(array: ArrowArray, column: str) -> Cells:
         return _number_cells(array, convert(array))
     if kind.id in _TEXT_KINDS:
         return Cells(_text(array), one_per_row(len(array)), joined=True)
-    if _is_list(kind):
+    if is_list(kind):
         return _list_cells(array, column)
     if pt.is_map(kind):
         return _map_cells(array, column)
@@ -196,16 +197,6 @@ def _whole_or_float(array: ArrowArray) -> NumberArray:
 
 def _valid(array: ArrowArray) -> Any:
     return array.is_valid().to_numpy(zero_copy_only=False)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pt.is_list(kind)
-        or pt.is_large_list(kind)
-        or pt.is_fixed_size_list(kind)
-        or pt.is_list_view(kind)
-        or pt.is_large_list_view(kind)
-    )
 
 
 _TEXT_KINDS = frozenset(

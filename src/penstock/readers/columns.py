@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
@@ -22,6 +23,17 @@ _ADVICE = {
     "duration": "write it as an integer",
     "null": "it has no value at all; give the column a type, or leave it out",
 }
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values are lists, however Arrow lays them out."""
+    return bool(
+        pt.is_list(kind)
+        or pt.is_large_list(kind)
+        or pt.is_fixed_size_list(kind)
+        or pt.is_list_view(kind)
+        or pt.is_large_list_view(kind)
+    )
 
 
 def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.Schema:
