@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.batching import row_store
+from penstock.batching import store_columns
 from penstock.batching.row_store import RowStore, window_bytes
 
 NUMBERS = st.none() | st.integers(-5, 5)
@@ -144,7 +144,7 @@ def test_lists_as_wide_as_a_number_have_spare_room_of_their_own() -> None:
 
 
 def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_store, "_CHUNK_BYTES", 60)
+    monkeypatch.setattr(store_columns, "_CHUNK_BYTES", 60)
     store = RowStore(pa.schema([("text", pa.string())]), 30)
     store.fill(pa.RecordBatch.from_pydict({"text": [f"{i}-{j}" for j in range(10)]}) for i in range(3))
     order = np.random.default_rng(0).permutation(30)

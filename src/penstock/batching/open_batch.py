@@ -6,7 +6,7 @@ from typing import Self
 import pyarrow as pa
 
 from penstock.batching.pricing import PricedRows
-from penstock.batching.row_store import own_bytes
+from penstock.batching.store_columns import own_bytes
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.runtime.budget import Share

@@ -1,0 +1,258 @@
+"""The columns of a row store: of a fixed width in room of their own, of other types joined by Arrow."""
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from penstock.config.sizes import GIB
+from penstock.readers.blocks import Int64Array
+
+ArrowArray = Any
+"""pa.Array: its type stubs know fewer methods than the classes have."""
+
+_CHUNK_BYTES = GIB
+"""Joined columns have chunks of at most this size, since string offsets of Arrow end at 2 GiB."""
+
+_OWN_REFERENCES = 2
+"""What holds a column's room when nobody else does: the column, and the question."""
+
+
+class StoreColumn(Protocol):
+    """The rows of one column of a window."""
+
+    def begin(self, num_rows: int) -> None:
+        """Forget all rows, and have room for so many."""
+        ...
+
+    def append(self, piece: ArrowArray) -> None:
+        """Take some more rows over."""
+        ...
+
+    def permute(self, order: Int64Array) -> None:
+        """Bring the rows into this order."""
+        ...
+
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
+        """Some rows, in the present order."""
+        ...
+
+    @property
+    def num_bytes(self) -> int: ...
+
+
+class SpareRooms:
+    """Room for one column of each size, into which columns are permuted in turn: each leaves its own to the next."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[Any, ...], NDArray[Any]] = {}
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(room.nbytes for room in self._rooms.values())
+
+    def exchange(self, values: NDArray[Any], order: Int64Array) -> NDArray[Any]:
+        """The rows of an array in another order, in the spare room; the array's own becomes the spare."""
+        size = (values.dtype, values.shape)
+        room = self._rooms.pop(size, None)
+        if room is None:
+            room = np.empty_like(values)
+        if values.ndim == 1:
+            from penstock.batching.gathering import gather
+
+            gather(values, order, room)
+        else:
+            np.take(values, order, axis=0, out=room[: len(order)], mode="clip")
+        self._rooms[size] = values
+        return room
+
+
+def column_for(kind: pa.DataType, spare: SpareRooms) -> StoreColumn:
+    """The column for values of a type."""
+    if _has_numbers(kind):
+        return FixedColumn(kind, (), spare)
+    if isinstance(kind, pa.FixedSizeListType) and _has_numbers(kind.value_type) and kind.list_size:
+        return FixedColumn(kind, (kind.list_size,), spare)
+    return JoinedColumn()
+
+
+def _has_numbers(kind: pa.DataType) -> bool:
+    """Whether the values are numbers of whole bytes that NumPy can copy."""
+    return bool(
+        pt.is_integer(kind) or pt.is_floating(kind) or (pt.is_temporal(kind) and kind.bit_width in (32, 64))
+    )
+
+
+def _number_kind(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if isinstance(kind, pa.FixedSizeListType) else kind
+
+
+def _buffer(array: Any) -> pa.Buffer:
+    return pa.py_buffer(array)
+
+
+class FixedColumn:
+    """Numbers, or rows of equally many numbers, in an array that is used again and again."""
+
+    def __init__(self, kind: pa.DataType, shape: tuple[int, ...], spare: SpareRooms) -> None:
+        self._kind = kind
+        self._spare = spare
+        self._number_kind = _number_kind(kind)
+        self._values: NDArray[Any] = np.empty((0, *shape), f"u{self._number_kind.bit_width // 8}")
+        self.number_bytes = self._values.itemsize
+        self.width = math.prod(shape)
+        self.size = (self.number_bytes, self.width)
+        self._num_rows = 0
+        self._valid_rows = _Validity(())
+        self._valid_numbers = _Validity(shape)
+
+    @property
+    def num_bytes(self) -> int:
+        values_bytes = self._values[: self._num_rows].nbytes
+        return values_bytes + self._valid_rows.num_bytes + self._valid_numbers.num_bytes
+
+    def begin(self, num_rows: int) -> None:
+        self._num_rows = 0
+        self._valid_rows.begin(num_rows)
+        self._valid_numbers.begin(num_rows)
+        is_in_use = sys.getrefcount(self._values) > _OWN_REFERENCES
+        if len(self._values) < num_rows or is_in_use:
+            self._values = np.empty((num_rows, *self._values.shape[1:]), self._values.dtype)
+
+    def append(self, piece: ArrowArray) -> None:
+        start, self._num_rows = self._num_rows, self._num_rows + len(piece)
+        numbers = piece
+        if self._values.ndim > 1:
+            width = self._values.shape[1]
+            self._valid_rows.put(piece, start)
+            numbers = piece.values.slice(piece.offset * width, len(piece) * width)
+        self._valid_numbers.put(numbers, start)
+        buffer = numbers.buffers()[1]
+        if buffer is not None and len(numbers):
+            dtype = self._values.dtype
+            flat = np.frombuffer(buffer, dtype, len(numbers), numbers.offset * dtype.itemsize)
+            self._values[start : self._num_rows] = flat.reshape(len(piece), *self._values.shape[1:])
+
+    def permute(self, order: Int64Array) -> None:
+        self._values = self._spare.exchange(self._values, order)
+        self._valid_rows.permute(order)
+        self._valid_numbers.permute(order)
+
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
+        numbers = self._values[start:end] if as_views else self._values[start:end].copy()
+        valid = self._valid_numbers.rows(start, end)
+        bits = None if valid is None else _buffer(np.packbits(valid, bitorder="little"))
+        flat = pa.Array.from_buffers(self._number_kind, numbers.size, [bits, _buffer(numbers)])
+        if self._values.ndim == 1:
+            return flat
+        valid = self._valid_rows.rows(start, end)
+        mask: Any = None if valid is None else pa.array(~valid)
+        make: Any = pa.FixedSizeListArray.from_arrays
+        return make(flat, type=self._kind, mask=mask)
+
+
+class _Validity:
+    """Which values are not null; takes no room until there is a null."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._valid: NDArray[np.bool_] | None = None
+        self._num_rows = 0
+
+    @property
+    def num_bytes(self) -> int:
+        return 0 if self._valid is None else self._valid.nbytes
+
+    def begin(self, num_rows: int) -> None:
+        self._num_rows, self._valid = num_rows, None
+
+    def put(self, array: ArrowArray, start: int) -> None:
+        if not array.null_count:
+            return
+        if self._valid is None:
+            self._valid = np.ones((self._num_rows, *self._shape), np.bool_)
+        valid = array.is_valid().to_numpy(zero_copy_only=False).reshape(-1, *self._shape)
+        self._valid[start : start + len(valid)] = valid
+
+    def permute(self, order: Int64Array) -> None:
+        if self._valid is not None:
+            self._valid = self._valid[order]
+
+    def rows(self, start: int, end: int) -> NDArray[np.bool_] | None:
+        return None if self._valid is None else self._valid[start:end]
+
+
+class JoinedColumn:
+    """Values of any type, joined into as few chunks as possible: Arrow draws from one chunk ten times faster
+    than from several."""
+
+    def __init__(self) -> None:
+        self._pieces: list[ArrowArray] = []
+        self._chunks: list[ArrowArray] = []
+        self._starts = np.zeros(1, np.int64)
+        self._order: Int64Array | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        """Without dictionaries: the reader has counted them, and each piece would count its own again."""
+        return sum(own_bytes(part) for part in (*self._pieces, *self._chunks))
+
+    def begin(self, num_rows: int) -> None:
+        self._pieces, self._chunks, self._order = [], [], None
+
+    def append(self, piece: ArrowArray) -> None:
+        self._pieces.append(piece)
+
+    def _join(self) -> None:
+        self._chunks = [pa.concat_arrays(group) for group in _groups(self._pieces, _CHUNK_BYTES)]
+        self._starts = np.cumsum([0] + [len(chunk) for chunk in self._chunks])
+
+    def permute(self, order: Int64Array) -> None:
+        """Nothing moves: a permuted copy of texts would take as much again."""
+        self._order = order
+
+    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
+        return self._take(np.arange(start, end) if self._order is None else self._order[start:end])
+
+    def _take(self, rows: Int64Array) -> ArrowArray:
+        if self._pieces:
+            self._join()
+        if len(self._chunks) == 1:
+            return self._chunks[0].take(pa.array(rows))
+        by_chunk = np.argsort(rows, kind="stable")
+        cuts = np.searchsorted(rows[by_chunk], self._starts)
+        drawn = [
+            chunk.take(pa.array(rows[by_chunk[start:end]] - first))
+            for chunk, first, start, end in zip(self._chunks, self._starts, cuts, cuts[1:], strict=False)
+            if start < end
+        ]
+        places = np.empty_like(by_chunk)
+        places[by_chunk] = np.arange(len(by_chunk))
+        return pa.concat_arrays(drawn).take(pa.array(places))
+
+
+def _groups(pieces: list[ArrowArray], chunk_bytes: int) -> Iterator[list[ArrowArray]]:
+    """The pieces, in groups that fit a chunk. The list is emptied, so that they are freed when they are joined."""
+    group: list[ArrowArray] = []
+    num_bytes = 0
+    pieces.reverse()
+    while pieces:
+        piece = pieces.pop()
+        if group and num_bytes + own_bytes(piece) > chunk_bytes:
+            yield group
+            group, num_bytes = [], 0
+        group.append(piece)
+        num_bytes += own_bytes(piece)
+    if group:
+        yield group
+
+
+def own_bytes(array: ArrowArray) -> int:
+    """Bytes of an array without its dictionary, which other arrays share."""
+    own = array.indices if isinstance(array, pa.DictionaryArray) else array
+    return int(own.nbytes)
