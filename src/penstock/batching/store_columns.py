@@ -62,14 +62,24 @@ class SpareRooms:
         room = self._rooms.pop(size, None)
         if room is None:
             room = np.empty_like(values)
-        if values.ndim == 1:
-            from penstock.batching.gathering import gather
-
-            gather(values, order, room)
-        else:
-            np.take(values, order, axis=0, out=room[: len(order)], mode="clip")
+        _gather(values, order, room)
         self._rooms[size] = values
         return room
+
+
+def _gather(values: NDArray[Any], order: Int64Array, out: NDArray[Any]) -> None:
+    if values.ndim == 1:
+        from penstock.batching.gathering import gather
+
+        gather(values, order, out)
+    else:
+        np.take(values, order, axis=0, out=out[: len(order)], mode="clip")
+
+
+def _permuted(values: NDArray[Any], order: Int64Array) -> NDArray[Any]:
+    out = np.empty((len(order), *values.shape[1:]), values.dtype)
+    _gather(values, order, out)
+    return out
 
 
 def column_for(kind: pa.DataType, spare: SpareRooms) -> StoreColumn:
@@ -110,6 +120,7 @@ class FixedColumn:
         self._num_rows = 0
         self._valid_rows = _Validity(())
         self._valid_numbers = _Validity(shape)
+        self._window: ArrowArray | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -117,7 +128,7 @@ class FixedColumn:
         return values_bytes + self._valid_rows.num_bytes + self._valid_numbers.num_bytes
 
     def begin(self, num_rows: int) -> None:
-        self._num_rows = 0
+        self._num_rows, self._window = 0, None
         self._valid_rows.begin(num_rows)
         self._valid_numbers.begin(num_rows)
         is_in_use = sys.getrefcount(self._values) > _OWN_REFERENCES
@@ -139,21 +150,27 @@ class FixedColumn:
             self._values[start : self._num_rows] = flat.reshape(len(piece), *self._values.shape[1:])
 
     def permute(self, order: Int64Array) -> None:
+        self._window = None
         self._values = self._spare.exchange(self._values, order)
         self._valid_rows.permute(order)
         self._valid_numbers.permute(order)
 
     def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
-        numbers = self._values[start:end] if as_views else self._values[start:end].copy()
-        valid = self._valid_numbers.rows(start, end)
-        bits = None if valid is None else _buffer(np.packbits(valid, bitorder="little"))
-        flat = pa.Array.from_buffers(self._number_kind, numbers.size, [bits, _buffer(numbers)])
+        if self._window is None:
+            self._window = self._as_arrow()
+        view = self._window.slice(start, end - start)
+        return view if as_views else pa.concat_arrays([view])
+
+    def _as_arrow(self) -> ArrowArray:
+        """All rows of the window, as they stand."""
+        numbers = self._values[: self._num_rows]
+        valid_numbers = self._valid_numbers.bits(self._num_rows)
+        flat = pa.Array.from_buffers(self._number_kind, numbers.size, [valid_numbers, _buffer(numbers)])
         if self._values.ndim == 1:
             return flat
-        valid = self._valid_rows.rows(start, end)
-        mask: Any = None if valid is None else pa.array(~valid)
-        make: Any = pa.FixedSizeListArray.from_arrays
-        return make(flat, type=self._kind, mask=mask)
+        valid_rows = self._valid_rows.bits(self._num_rows)
+        make: Any = pa.Array.from_buffers
+        return make(self._kind, self._num_rows, [valid_rows], children=[flat])
 
 
 class _Validity:
@@ -166,7 +183,8 @@ class _Validity:
 
     @property
     def num_bytes(self) -> int:
-        return 0 if self._valid is None else self._valid.nbytes
+        """With the bits that Arrow reads, an eighth of that."""
+        return 0 if self._valid is None else self._valid.nbytes + self._valid.size // 8
 
     def begin(self, num_rows: int) -> None:
         self._num_rows, self._valid = num_rows, None
@@ -181,10 +199,13 @@ class _Validity:
 
     def permute(self, order: Int64Array) -> None:
         if self._valid is not None:
-            self._valid = self._valid[order]
+            self._valid = _permuted(self._valid, order)
 
-    def rows(self, start: int, end: int) -> NDArray[np.bool_] | None:
-        return None if self._valid is None else self._valid[start:end]
+    def bits(self, num_rows: int) -> pa.Buffer | None:
+        """As Arrow has them; None where all are valid."""
+        if self._valid is None:
+            return None
+        return _buffer(np.packbits(self._valid[:num_rows], bitorder="little"))
 
 
 class JoinedColumn:

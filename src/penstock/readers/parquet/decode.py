@@ -84,7 +84,7 @@ class RowGroupDecoder:
         groups = self._column_groups(block, plan)
         columns: dict[str, Any] = {}
         for names in groups:
-            table = self._opened.read_row_group(block.index, columns=names, use_threads=True)
+            table = self._opened.read_row_group(block.index, columns=names, use_threads=False)
             columns.update({name: table.column(name) for name in names})
         yield from pa.table({name: columns[name] for name in self._schema.names}).to_batches()
 
