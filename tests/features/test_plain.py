@@ -50,7 +50,7 @@ FLOATS = st.floats(-5, 5, width=32)
 
 
 @settings(max_examples=60, deadline=None)
-@given(num_rows=st.integers(1, 40), start=st.integers(0, 20), data=st.data())
+@given(num_rows=st.integers(1, 100), start=st.integers(0, 20), data=st.data())
 def test_the_lane_packs_the_same_batch(num_rows: int, start: int, data: st.DataObject) -> None:
     def values(strategy: st.SearchStrategy) -> list:
         size = num_rows + start
@@ -109,6 +109,31 @@ def test_columns_that_are_not_plain_go_the_other_way(column: pa.Array) -> None:
     assert (
         replace(parser.parse_fast(batch), row_ids=None).features.keys() == parser.parse(batch).features.keys()
     )
+
+
+def test_batches_of_another_layout_follow() -> None:
+    parser = parser_of(*IDS, *NUMBERS)
+    batch = batch_of([[1, 2], [3, 4], [5, 6]], [0.5, 1.5], [None, 2.5])
+    for layout in (batch, batch.select(batch.schema.names[::-1]), batch):
+        assert np.array_equal(parser.parse_fast(layout).plain.ids_FB, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:
+    parser = parser_of(*IDS, *NUMBERS)
+    batch = batch_of([[None, 1, 2, None], [3] * 4, [5] * 4], [0.5] * 4, [None, 2.5] * 2)
+
+    assert parser.parse_fast(batch).plain is None
+    assert parser.parse_fast(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]
+
+
+def test_a_batch_stays_as_it_is_while_others_are_parsed() -> None:
+    parser = parser_of(*IDS, *NUMBERS)
+    batches = [batch_of([[row] * 2] * 3, [float(row)] * 2, [None] * 2) for row in range(9)]
+    packed = [pack(parser.parse_fast(batch)) for batch in batches]
+
+    for row, batch in enumerate(packed):
+        assert batch.sparse_features[BASE].values().tolist() == [row] * 6
+        assert batch.dense_features[BASE].values()[:, 0].tolist() == [row] * 2
 
 
 def test_one_feature_that_is_not_plain_closes_the_lane() -> None:

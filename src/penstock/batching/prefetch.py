@@ -94,6 +94,10 @@ class Prefetch(Generic[T]):
             self._release_held()
         self._finish(made)
 
+    def num_waiting(self) -> int:
+        """Items that are there to be handed out."""
+        return self._queue.qsize()
+
     def state_dict(self) -> State:
         """The place after the last item handed out."""
         return self._source.state_dict() if self._thread is None else self._place

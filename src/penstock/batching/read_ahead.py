@@ -32,11 +32,13 @@ class ReadAhead(Stage):
         self._stop()
         self._source.go_to(self._place)
         running = self._running = prefetch(self._source, self._share, hold_handed_out=True)
+        self._source.num_waiting = running.num_waiting
         try:
             for batch in running:
                 self._place = self._place.at(self._place.row + batch.num_rows)
                 yield batch
         finally:
+            self._source.num_waiting = None
             running.close()
 
     def go_to(self, place: Place) -> None:

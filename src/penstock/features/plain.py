@@ -6,19 +6,20 @@ not, or where a value is not as it should be, it declines, and the features pars
 can only be faster, never different.
 """
 
-from collections.abc import Sequence
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from penstock.features.columns import Float32Array, Int64Array
 from penstock.features.feature import Feature
 from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds
 from penstock.features.raw_feature import DenseNumbers
+from penstock.runtime.rooms import Rooms
 
 _LEAST_ROWS = 256
 """Smaller batches gain nothing."""
@@ -38,39 +39,70 @@ class PlainLane:
     """Packs the plain columns of record batches; `lane_of` says whether there is one."""
 
     def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
-        self._ids, self._numbers = tuple(ids), tuple(numbers)
         self._id_names = tuple(feature.name for feature in ids)
         self._number_names = tuple(feature.name for feature in numbers)
+        self._id_columns = tuple(feature.source.column for feature in ids)
+        self._number_columns = tuple(feature.numbers.source.column for feature in numbers)
         self._num_table_rows = np.array([feature.table.num_rows for feature in ids], np.uint64)
         defaults = [
             feature.numbers.default[0] if len(feature.numbers.default) else np.nan for feature in numbers
         ]
         self._nulls = np.array(defaults, np.float32).view(np.uint32)
+        self._known: tuple[pa.Schema, ColumnPlaces | None] = pa.schema([]), None
+        self._rooms = Rooms(most=8)
 
     def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
         """The columns of a batch; None where a feature has to look at it."""
         if batch.num_rows < _LEAST_ROWS:
             return None
-        ids = [_ids_address(batch.column(feature.source.column)) for feature in self._ids]
-        numbers = [_numbers_place(batch.column(feature.numbers.source.column)) for feature in self._numbers]
-        if None in ids or None in numbers:
+        schema, places = self._known
+        if not batch.schema.equals(schema):
+            places = self._find(batch.schema)
+            self._known = batch.schema, places
+        if places is None:
             return None
-        return self._copied(batch.num_rows, np.array(ids, np.int64), _table(numbers))
+        with exported(batch) as address:
+            return self._copied(batch.num_rows, address, places)
 
     def warm(self) -> None:
         """Load and compile the kernels."""
-        self._copied(0, np.zeros(len(self._ids), np.int64), _table([(0, 0, 0)] * len(self._numbers)))
+        nothing = np.zeros(0, np.int64)
+        with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
+            self._copied(0, address, (nothing, nothing))
 
-    def _copied(self, num_rows: int, ids: Int64Array, numbers: NDArray[np.int64]) -> PlainColumns | None:
+    def _find(self, schema: pa.Schema) -> "ColumnPlaces | None":
+        """Which columns the features read; None where one is not of the type that can be copied."""
+        ids = [schema.get_field_index(name) for name in self._id_columns]
+        numbers = [schema.get_field_index(name) for name in self._number_columns]
+        wanted = [(place, pa.int64()) for place in ids] + [(place, pa.float32()) for place in numbers]
+        if any(place < 0 or schema.field(place).type != kind for place, kind in wanted):
+            return None
+        return np.array(ids, np.int64), np.array(numbers, np.int64)
+
+    def _copied(self, num_rows: int, address: int, places: "ColumnPlaces") -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
-        ids_FB = np.empty((len(self._ids), num_rows), np.int64)
-        numbers_BD = np.empty((num_rows, len(self._numbers)), np.float32)
-        addresses, valid_addresses, first_bits = numbers
-        is_plain = copy_ids(ids, self._num_table_rows, ids_FB) and copy_numbers(
-            addresses, valid_addresses, first_bits, self._nulls, numbers_BD.view(np.uint32)
+        ids_FB = self._rooms.take((len(places[0]), num_rows), np.int64)
+        numbers_BD = self._rooms.take((num_rows, len(places[1])), np.float32)
+        is_plain = copy_ids(address, places[0], self._num_table_rows, ids_FB) and copy_numbers(
+            address, places[1], self._nulls, numbers_BD.view(np.uint32)
         )
         return PlainColumns(self._id_names, ids_FB, self._number_names, numbers_BD) if is_plain else None
+
+
+ColumnPlaces = tuple[Int64Array, Int64Array]
+"""Which columns of a schema are ids, and which are numbers."""
+
+
+@contextmanager
+def exported(batch: pa.RecordBatch) -> Iterator[int]:
+    """The address of a batch as Arrow's C data interface describes it, and compiled code can read it."""
+    _schema, array = batch.__arrow_c_array__()  # type: ignore[no-untyped-call]
+    yield _pointer(array, b"arrow_array")
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
 def lane_of(features: Sequence[Feature]) -> PlainLane | None:
@@ -88,29 +120,3 @@ def _copies_ids(feature: SparseIds) -> bool:
 
 def _copies_numbers(feature: DenseNumbers) -> bool:
     return feature.width == 1 and feature.numbers.normalizer is None and len(feature.numbers.default) <= 1
-
-
-def _ids_address(array: Any) -> int | None:
-    """Where the first id of an int64 column without nulls stands."""
-    if array.type.id != _INT64 or array.null_count:
-        return None
-    return int(array.buffers()[1].address + 8 * array.offset)
-
-
-def _numbers_place(array: Any) -> tuple[int, int, int] | None:
-    """Where the first number of a float32 column stands, the bits that tell nulls (0: none), and the first of them.
-
-    A null without a default becomes NaN, which the kernel declines.
-    """
-    if array.type.id != _FLOAT32:
-        return None
-    valid, values = array.buffers()
-    has_nulls = valid is not None and array.null_count
-    return int(values.address) + 4 * array.offset, int(valid.address) if has_nulls else 0, array.offset
-
-
-def _table(places: Sequence[Any]) -> NDArray[np.int64]:
-    return np.array(places, np.int64).reshape(-1, 3).T.copy()
-
-
-_INT64, _FLOAT32 = pa.int64().id, pa.float32().id

@@ -17,6 +17,8 @@ from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 ONE_SHARD = Shard()
+_ENOUGH_WAITING = 2
+"""Batches that wait: with so many, decoding need not hurry."""
 
 
 def read_blocks(
@@ -104,9 +106,7 @@ class BlockStream(RecordStream):
             decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]] = lanes.decode(pieces)
         else:
             decoder = self._decoder = self._survey.decoder(self._share)
-            decoded = (
-                (piece, decoder.batches(piece.block, piece.first_row, piece.end_row)) for piece in pieces
-            )
+            decoded = ((piece, self._decode(decoder, piece)) for piece in pieces)
         opened = self._decoder
         try:
             with closing(decoded):  # type: ignore[type-var]
@@ -114,6 +114,11 @@ class BlockStream(RecordStream):
                     yield from self._rows_of(piece, batches)
         finally:
             opened.close()
+
+    def _decode(self, decoder: BlockDecoder, piece: Piece) -> Iterator[pa.RecordBatch]:
+        # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
+        decoder.in_hurry = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
+        return decoder.batches(piece.block, piece.first_row, piece.end_row)
 
     def _rows_of(self, piece: Piece, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a piece; the place is moved before each batch is given out."""

@@ -1,7 +1,7 @@
 """What every reader and every batching stage is: something one can iterate, stop, save and continue."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -59,6 +59,9 @@ class RecordStream(ABC):
     The rows come in one order, which follows from `order` alone. So a place needs no more than a count, and any
     stage can be entered at any row: nothing that waits in a buffer is ever saved.
     """
+
+    num_waiting: Callable[[], int] | None = None
+    """How many batches wait where somebody reads ahead: with few left, a reader may take more cores for the next."""
 
     @property
     @abstractmethod

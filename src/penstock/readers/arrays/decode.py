@@ -15,6 +15,7 @@ from penstock.readers.arrays.rows import ArrayFiles, reading_row_bytes
 from penstock.readers.arrays.values import Place, given_row_bytes, to_arrow
 from penstock.readers.blocks import Blocks
 from penstock.readers.leasing import RollingLease
+from penstock.readers.survey import BlockDecoder
 from penstock.runtime.budget import Share
 
 _SAMPLED_ROWS = 256
@@ -52,7 +53,7 @@ class PartNeeds:
         return self.stream_bytes + self.row_bytes * max(1, batch_bytes // self.given_row_bytes)
 
 
-class NumpyDecoder:
+class NumpyDecoder(BlockDecoder):
     """Open files, and the bytes of the batch in work and of the one before."""
 
     def __init__(

@@ -137,7 +137,7 @@ class ArraysSurvey(Survey):
         return max(1, 2 * self.leased_row_bytes * max(1, batch_bytes // self.held_row_bytes))
 
 
-class HeldDecoder:
+class HeldDecoder(BlockDecoder):
     """The bytes of the copies in work and of those before; nothing where rows are views."""
 
     def __init__(self, survey: ArraysSurvey, share: Share) -> None:

@@ -15,6 +15,7 @@ from penstock.readers.arrow_ipc.rows import RowReader
 from penstock.readers.casting import as_type
 from penstock.readers.leasing import RollingLease
 from penstock.readers.storage import open_input
+from penstock.readers.survey import BlockDecoder
 from penstock.runtime.budget import Share
 
 _ROOM = 8
@@ -71,7 +72,7 @@ class BatchColumns:
         )
 
 
-class IpcDecoder:
+class IpcDecoder(BlockDecoder):
     """The open file, and the bytes of the rows in work and of those before."""
 
     def __init__(self, layout: IpcLayout, share: Share) -> None:

@@ -14,6 +14,7 @@ from penstock.readers.leasing import RollingLease
 from penstock.readers.odps.paths import TablePath
 from penstock.readers.odps.ranges import TableRows
 from penstock.readers.odps.service import Service
+from penstock.readers.survey import BlockDecoder
 from penstock.runtime.budget import Share
 
 COPIES = 3
@@ -54,7 +55,7 @@ class TableDecoder:
         return batch.column(name)
 
 
-class OdpsDecoder:
+class OdpsDecoder(BlockDecoder):
     """Blocks, in requests of as many rows as the share holds."""
 
     def __init__(

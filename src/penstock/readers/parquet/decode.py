@@ -31,7 +31,7 @@ _MIXED_SHARE = 16
 
 
 class RowGroupDecoder:
-    """Decodes row groups of one file into batches of one schema."""
+    """Decodes row groups of one file into batches of one schema; `on_threads`: whole ones with all cores."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class RowGroupDecoder:
         texts: TextColumns,
         share: Share,
         lease: RollingLease,
+        on_threads: bool = False,
     ) -> None:
         self._file = file
         self._opened = opened
@@ -48,6 +49,7 @@ class RowGroupDecoder:
         self._texts = texts
         self._share = share
         self._lease = lease
+        self._on_threads = on_threads
         self._extra_bytes = 0
 
     def batches(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
@@ -84,7 +86,7 @@ class RowGroupDecoder:
         groups = self._column_groups(block, plan)
         columns: dict[str, Any] = {}
         for names in groups:
-            table = self._opened.read_row_group(block.index, columns=names, use_threads=False)
+            table = self._opened.read_row_group(block.index, columns=names, use_threads=self._on_threads)
             columns.update({name: table.column(name) for name in names})
         yield from pa.table({name: columns[name] for name in self._schema.names}).to_batches()
 

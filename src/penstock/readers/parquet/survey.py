@@ -95,7 +95,7 @@ def survey_parquet(
     return ParquetSurvey(tuple(files), read_layout(files, wanted.columns))
 
 
-class ParquetDecoder:
+class ParquetDecoder(BlockDecoder):
     """Open files, and the bytes of the row group in work and of the one before."""
 
     def __init__(self, files: Sequence[DataFile], layout: Layout, share: Share) -> None:
@@ -120,7 +120,9 @@ class ParquetDecoder:
         file = self._files[group.file_index]
         texts = self._layout.texts[group.file_index]
         opened = self._open(group)
-        decoder = RowGroupDecoder(file, opened, self._layout.schema, texts, self._share, self._lease)
+        decoder = RowGroupDecoder(
+            file, opened, self._layout.schema, texts, self._share, self._lease, on_threads=self.in_hurry
+        )
         end = 0
         with reading_file(file), self._fetched(opened, group):
             for batch in decoder.batches(group, self._plans[block]):

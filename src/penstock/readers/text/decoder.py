@@ -9,6 +9,7 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
 from penstock.readers.files import DataFile
 from penstock.readers.leasing import RollingLease
+from penstock.readers.survey import BlockDecoder
 from penstock.readers.text.framing import Framing
 from penstock.readers.text.parsing import RecordParser
 from penstock.readers.text.pieces import TextPiece, cut_records
@@ -31,7 +32,7 @@ class Chunks:
     numbers: range
 
 
-class TextDecoder:
+class TextDecoder(BlockDecoder):
     """Open files, and the bytes of the piece of text in work and of the one before."""
 
     def __init__(
