@@ -24,7 +24,7 @@ def test_an_array_that_was_let_go_is_given_out_again() -> None:
         lambda array: array,
         lambda array: array[1:],
         lambda array: array.reshape(-1)[2:].view(np.int32),
-        lambda array: torch.from_numpy(array),
+        torch.from_numpy,
         lambda array: torch.from_numpy(array.reshape(-1))[2:],
     ],
     ids=["the array", "a view", "a view of a view", "a tensor", "a view of a tensor"],
