@@ -29,6 +29,7 @@ def test_writes_the_result_beside_the_run(trained_desk: Desk):
     result = json.loads((trained_desk.folder / "run" / "result.json").read_text())
     assert (result["step"], result["rows"], result["checkpoint"]) == (2, 6, "run/checkpoints/step-2")
     assert result["metrics"].keys() == {"auc"}
+    assert (result["num_bad_rows"], result["bad_rows"]) == (0, None)
 
 
 def test_writes_nothing_unless_asked_to(trained_desk: Desk):

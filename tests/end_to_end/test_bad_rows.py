@@ -53,6 +53,21 @@ def test_bad_rows_are_written_aside_once_and_the_run_goes_on(place):
     assert last["rows"] == 2 * (18_000 - 3)
 
 
+def test_eval_tells_how_many_rows_it_left_out(place):
+    trained = place.penstock("train", "run.yaml", *QUARANTINE)
+    path = "clicks/train/part-00001.parquet"
+
+    done = place.penstock(
+        "eval", "run.yaml", *QUARANTINE, "--eval_input_path", path, "--eval_result_filename", "result.json"
+    )
+
+    assert (trained.code, done.code) == (0, 0), done.err
+    assert "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl" in done.out.splitlines()
+    result = json.loads((place.folder / "run" / "result.json").read_text())
+    assert (result["rows"], result["num_bad_rows"]) == (6_000 - 3, 3)
+    assert result["bad_rows"] == "run/data/eval/bad_rows.jsonl"
+
+
 def test_more_bad_rows_than_allowed_stop_the_run(place):
     done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "data_config.bad_rows_limit=2")
 

@@ -113,6 +113,15 @@ def test_evaluation():
     ]
 
 
+def test_training_and_evaluation_tell_rows_that_were_left_out_in_the_same_words():
+    evaluated = EvaluationResult(CHECKPOINT, 20, Evaluation({}, {}, 2_000), 1.5, MEMORY)
+    aside = {"num_bad_rows": 3, "bad_rows": Path("run/data/eval/bad_rows.jsonl")}
+
+    line = "3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
+    assert training_summary(replace(TRAINED, **aside)).splitlines()[1] == f"bad rows  {line}"
+    assert evaluation_summary(replace(evaluated, **aside)).splitlines()[2] == f"bad rows    {line}"
+
+
 def test_prediction():
     result = PredictionResult(Path("scores.parquet"), CHECKPOINT, 2_000, 1.5, MEMORY)
 

@@ -170,10 +170,13 @@ class Parser:
                 return replace(parsed, rejected=tuple(rejected), kept=kept if rejected else None)
 
     def warm(self, schema: pa.Schema) -> None:
-        """Parse a batch of no rows, so that everything that loads or compiles at first use has done so."""
+        """Parse a batch of no rows, so that everything that loads or compiles at first use has done so.
+
+        A column of a type that cannot be used, be it a feature's or a label's, is an error already here.
+        """
         if self._lane is not None:
             self._lane.warm()
-        self.parse(schema.empty_table(), with_labels=False)
+        self.parse(schema.empty_table())
 
     def _parse_feature(self, feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
         column = feature.parse(batch)

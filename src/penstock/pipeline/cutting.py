@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from penstock.batching.bucketing import Bucketing
 from penstock.batching.cost import cut_by_cost
-from penstock.batching.costs import CostOf, cost_of_column, cost_of_expression
+from penstock.batching.costs import ColumnCost, CostOf, cost_of_column, cost_of_expression
 from penstock.batching.lengths import SequenceLength
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.sections import BatchingSection
 from penstock.batching.stage import Stage
+from penstock.config.errors import DataError
 from penstock.features.feature import Feature
 from penstock.features.id_feature import SparseIds
 from penstock.readers.stream import RecordStream
@@ -28,6 +31,20 @@ class Cutting:
         """The columns that must be read for it."""
         lengths = () if self.bucketing is None else (self.bucketing.length.column,)
         return (*(self.cost.columns if self.cost is not None else ()), *lengths)
+
+    def check(self, columns: pa.Schema, file_path: str) -> None:
+        """Refuse a column that cannot tell a cost or a length. The first file stands for all: they have one type."""
+        checks: list[tuple[str, CostOf | SequenceLength]] = []
+        if self.cost is not None:
+            key = "sample_cost_field" if isinstance(self.cost, ColumnCost) else "sample_cost"
+            checks.append((key, self.cost))
+        if self.bucketing is not None:
+            checks.append(("bucket_by", self.bucketing.length))
+        for key, looked_at in checks:
+            try:
+                looked_at.check(columns)
+            except DataError as error:
+                raise DataError(f"{file_path}: {error} (data_config.{key})") from error
 
     def cut(
         self,

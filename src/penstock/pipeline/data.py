@@ -68,13 +68,15 @@ def open_source(
     parser: Parser,
     reserved_columns: Sequence[str] = (),
     beside: Path | None = None,
+    scoring: bool = False,
 ) -> DataSource:
-    """Look at the files once, and load what parsing them needs.
+    """Look at the files once, refuse columns of a wrong type, and load what parsing the others needs.
 
+    Rows for `scoring` are cut by their number, whatever the run does in training: they need no cost.
     `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
     without it nothing is written.
     """
-    cutting = cutting_of(data, list(parser.features))
+    cutting = BY_ROWS if scoring else cutting_of(data, list(parser.features))
     columns = tuple(dict.fromkeys([*parser.columns, *cutting.columns, *reserved_columns]))
     quarantine = open_quarantine(data, files, beside)
     wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
@@ -83,6 +85,7 @@ def open_source(
         quarantine = open_quarantine(data, surveyed.files, beside)
     parser = parser.of_files([file.path for file in surveyed.files])
     parser.warm(surveyed.columns)
+    cutting.check(surveyed.columns, surveyed.files[0].path)
     return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine)
 
 

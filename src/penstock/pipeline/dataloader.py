@@ -52,7 +52,7 @@ def create_dataloader(
     key = "train_input_path" if mode == "train" else "eval_input_path"
     files = find_files(getattr(run, key), key)
     parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
-    source = open_source(run.data_config, files, parser)
+    source = open_source(run.data_config, files, parser, scoring=mode != "train")
     budget, shard = MemoryBudget(limit_of(run.memory)), Shard(world.rank, world.num_ranks)
     load = _training if mode == "train" else _scoring
     batches = load(run.data_config, source, budget, shard)

@@ -107,6 +107,11 @@ class EvaluationResult:
     evaluation: Evaluation
     seconds: float
     memory: MemoryReport
+    num_bad_rows: int = 0
+    """Rows of the evaluation data that cannot be used and were left out."""
+
+    bad_rows: Path | None = None
+    """Where they are, with the reasons."""
 
 
 def evaluate(run: RunConfig, checkpoint: str | Path | None = None) -> dict[str, float]:
@@ -139,6 +144,8 @@ def evaluate_checkpoint(
         evaluation,
         time.perf_counter() - started_at,
         monitor.report,
+        num_bad_rows=0 if source.quarantine is None else len(source.quarantine),
+        bad_rows=None if source.quarantine is None else source.quarantine.path,
     )
     if result_filename:
         write_result(ModelDir.of(run.model_dir).path / result_filename, result)
@@ -151,6 +158,8 @@ def write_result(path: Path, result: EvaluationResult) -> None:
         "step": result.step,
         "checkpoint": str(result.checkpoint),
         "rows": result.evaluation.rows,
+        "num_bad_rows": result.num_bad_rows,
+        "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
         "metrics": result.evaluation.metrics,
         "losses": result.evaluation.losses,
     }

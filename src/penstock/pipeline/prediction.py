@@ -117,7 +117,7 @@ def opened(
     parser = build_parser(run, [file.path for file in files], with_labels=False)
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = data.model_copy(update={"bad_rows": BadRows.error})
-    source = open_source(strict, files, parser, request.reserved_columns)
+    source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
     with (
         scoring_session(run, request.checkpoint, batch_size) as scoring,
         scoring.monitor.stage("predict"),

@@ -32,15 +32,13 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     steps, epochs = counted(result.steps, "step"), counted(result.epochs, "epoch")
     lines = [
         ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
+        *bad_rows_lines(result),
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
         ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
         *stage_lines(result.stages),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
     ]
-    if result.num_bad_rows:
-        bad = f"{counted(result.num_bad_rows, 'row')} left out, since they cannot be used; see {result.bad_rows}"
-        lines.insert(1, ("bad rows", bad))
     if result.shuffle:
         lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))
     if result.best_step is not None and result.best_step != result.steps:
@@ -51,6 +49,14 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
     return lines
+
+
+def bad_rows_lines(result: TrainResult | EvaluationResult) -> list[tuple[str, str]]:
+    """How many rows were left out, and where they are; nothing where every row was used."""
+    if not result.num_bad_rows:
+        return []
+    left_out = f"{counted(result.num_bad_rows, 'row')} left out as unusable"
+    return [("bad rows", left_out if result.bad_rows is None else f"{left_out}; see {result.bad_rows}")]
 
 
 def shuffle_line(score: Mapping[str, float]) -> str:
@@ -76,6 +82,7 @@ def evaluation_summary(result: EvaluationResult) -> str:
         [
             ("checkpoint", str(result.checkpoint)),
             ("rows", f"{evaluation.rows:,} in {result.seconds:.1f} s"),
+            *bad_rows_lines(result),
             ("eval", numbers({**evaluation.losses, **evaluation.metrics})),
             ("memory", memory_line(result.memory)),
         ]

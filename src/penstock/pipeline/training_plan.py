@@ -77,4 +77,4 @@ def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSourc
     files = find_files(getattr(run, key), key)
     parser = build_parser(run, [file.path for file in files])
     folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
-    return open_source(run.data_config, files, parser, beside=folder)
+    return open_source(run.data_config, files, parser, beside=folder, scoring=key != "train_input_path")

@@ -1,29 +1,26 @@
-"""What the methods of a Dataset are given, checked where it is given."""
+"""What the methods of a Dataset are given, checked where it is given: one line that says what was expected."""
 
-import math
-from collections.abc import Mapping
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.batching.pricing import CostRules
-from penstock.batching.sections import Oversize
 from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
 from penstock.config.sizes import parse_size
 from penstock.pipeline.dataset.arrow_to_numpy import leaf_type
-from penstock.pipeline.dataset.chain import ByCost, ByRows
+from penstock.readers.blocks import Shard
 
 
-def size_argument(method: str, size: int | str) -> int:
+def size_argument(method: str, size: Any) -> int:
     """The bytes that an argument such as "64MiB" or 65536 means."""
+    advice = "expected a size such as '64MiB' or a number of bytes"
     try:
-        num_bytes = parse_size(size) if isinstance(size, str) else int(size)
+        num_bytes = parse_size(size) if isinstance(size, str) else _whole(size)
     except (ValueError, TypeError) as error:
-        raise ConfigError.at(
-            method, f"is {size!r}; expected a size such as '64MiB' or a number of bytes"
-        ) from error
+        raise ConfigError.at(method, f"is {size!r}; {advice}") from error
     if num_bytes < 1:
         raise ConfigError.at(method, f"is {size}; a size is at least one byte")
     return num_bytes
@@ -31,49 +28,126 @@ def size_argument(method: str, size: int | str) -> int:
 
 def count_argument(method: str, count: Any, advice: str) -> int:
     """A whole number of at least one."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+    if not _is_integer(count) or count < 1:
         raise ConfigError.at(method, f"is {count!r}; {advice}")
     return int(count)
 
 
-def row_cut(rows: int | None, drop_remainder: bool, of_cost: Mapping[str, Any]) -> ByRows:
-    """Batches of a number of rows; what only counts with a cost must not be given."""
-    for name, value in of_cost.items():
-        if value is not None:
+def seed_argument(method: str, seed: Any) -> int:
+    """Any whole number."""
+    if not _is_integer(seed):
+        raise ConfigError.at(method, f"seed is {seed!r}; give a whole number")
+    return int(seed)
+
+
+def epoch_argument(epoch: Any) -> int:
+    """The number of an epoch."""
+    if not _is_integer(epoch) or epoch < 0:
+        raise ConfigError.at("set_epoch", f"is {epoch!r}; epochs are counted from 0")
+    return int(epoch)
+
+
+def number_argument(method: str, name: str, number: Any) -> float:
+    """An integer or a float."""
+    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+        raise ConfigError.at(method, f"{name} is {number!r}; give a number")
+    return number if isinstance(number, int | float) else number.item()
+
+
+def flag_argument(method: str, name: str, flag: Any) -> bool:
+    """True or False, and not something that only counts as one of them."""
+    if not isinstance(flag, bool | np.bool_):
+        raise ConfigError.at(method, f"{name} is {flag!r}; give True or False")
+    return bool(flag)
+
+
+def shard_argument(index: Any, count: Any) -> Shard:
+    """Which of how many shards."""
+    for number in (index, count):
+        if not _is_integer(number):
             raise ConfigError.at(
-                "batch", f"{name} counts only with cost=, the column that tells what a row costs"
+                "shard", f"{number!r} is no whole number; give the index, counted from 0, and the number of shards"
             )
-    return ByRows(
-        count_argument("batch", rows, "give the number of rows, at least one, or cost= and limit="),
-        drop_remainder,
-    )
-
-
-def cost_cut(
-    cost: str,
-    limit: float | None,
-    oversize: str | Oversize,
-    max_rows: int | None,
-    null_cost: float | None,
-    drop_remainder: bool,
-) -> ByCost:
-    """Batches that cost no more than a limit."""
-    if limit is None or not math.isfinite(limit):
-        raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
-    if oversize not in list(Oversize):
-        raise ConfigError.at("batch", f"oversize is {oversize!r}; {hint(str(oversize), list(Oversize))}")
     try:
-        CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder)
+        return Shard(int(index), int(count))
     except ValueError as error:
-        raise ConfigError.at("batch", str(error)) from error
-    return ByCost(cost, limit, Oversize(oversize), max_rows, null_cost, drop_remainder)
+        raise ConfigError.at("shard", str(error)) from error
+
+
+def names_argument(method: str, names: Any) -> tuple[str, ...]:
+    """Names of columns, each once."""
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        raise ConfigError.at(method, f"is {names!r}; give a list of names")
+    found = tuple(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise ConfigError.at(method, f"{name!r} is no name; columns are named by texts")
+    twice = [name for name, times in Counter(found).items() if times > 1]
+    if twice:
+        raise ConfigError.at(method, f"'{twice[0]}' is named twice; a batch has each column once")
+    return found
+
+
+def mapping_argument(method: str, given: Any, example: str) -> dict[str, Any]:
+    """Something for each of some columns."""
+    if not isinstance(given, Mapping):
+        raise ConfigError.at(method, f"is {kind_of(given)}; give a dict, such as {example}")
+    for name in given:
+        if not isinstance(name, str):
+            raise ConfigError.at(method, f"{name!r} is no name; columns are named by texts")
+    return dict(given)
+
+
+def function_argument(fn: Any, seed: int | None, is_by_row: bool) -> Callable[..., Any]:
+    """A function that can be called with what a map gives it."""
+    if not callable(fn):
+        raise ConfigError.at("map", f"is {fn!r}; give a function")
+    what = "a row" if is_by_row else "a batch"
+    given: Sequence[str] = [what] if seed is None else [what, "a generator"]
+    try:
+        signature = inspect.signature(fn)
+    except (ValueError, TypeError):  # of some functions written in C, nobody knows
+        return fn
+    try:
+        signature.bind(*given)
+    except TypeError as error:
+        reason = "with seed=" if seed is not None else "without seed="
+        raise ConfigError.at(
+            "map", f"{name_of(fn)}{signature} is called with {' and '.join(given)}, {reason}: {error}"
+        ) from error
+    return fn
 
 
 def check_fill(name: str, kind: Any, value: Any) -> None:
     """Refuse a value that a column cannot hold."""
     try:
+        if value is None:
+            raise TypeError("None stands for no value")
         pa.scalar(value, leaf_type(kind))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         raise ConfigError.at(
             "fill_nulls", f"{value!r} is no value of column '{name}', which is {kind}"
         ) from error
+
+
+def kind_of(value: Any) -> str:
+    """What something is, for messages."""
+    return "None" if value is None else f"an object of type {type(value).__name__}"
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """What a function is called, for messages."""
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _whole(number: Any) -> int:
+    """A number of bytes; 64e6 is one, 1.5 is none."""
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    if not _is_integer(number):
+        raise TypeError("no whole number")
+    return int(number)
