@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -131,8 +132,44 @@ def test_a_shard_that_is_missing(tmp_path: Path) -> None:
     survey = survey_path(write_parquet(tmp_path, [50]))
     states = saved([stream(survey, Shard(index, 3), 16, 3) for index in (0, 2)])
 
-    with pytest.raises(CheckpointError, match=r"all shards .* together; found: 0 of 3, 2 of 3"):
+    assert refusal(states, survey) == (
+        "the positions of all shards are needed together, each once; missing: shard 1 of 3"
+    )
+
+
+def test_a_shard_that_is_given_twice(tmp_path: Path) -> None:
+    survey = survey_path(write_parquet(tmp_path, [50]))
+    states = saved([stream(survey, Shard(index, 4), 16, 3) for index in (0, 2, 0)])
+
+    assert refusal(states, survey) == (
+        "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
+        "missing: shards 1, 3 of 4"
+    )
+
+
+def test_shards_of_different_runs(tmp_path: Path) -> None:
+    survey = survey_path(write_parquet(tmp_path, [50]))
+    states = saved([stream(survey, shard, 16, 3) for shard in (Shard(0, 3), Shard(1, 2))])
+
+    assert refusal(states, survey) == (
+        "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint"
+    )
+
+
+@pytest.mark.parametrize("states", [[], [None], ["epoch"], [{"order": None}], [{"order": {}}]], ids=str)
+def test_what_is_no_position(tmp_path: Path, states: list[Any]) -> None:
+    survey = survey_path(write_parquet(tmp_path, [50]))
+
+    assert refusal(states, survey) == (
+        "what was given is no position: it must be what state_dict gave on each shard"
+    )
+
+
+def refusal(states: list[Any], survey: Survey) -> str:
+    """What is told to one shard of two that goes on from these positions."""
+    with pytest.raises(CheckpointError) as told:
         state_for(states, survey.blocks, Shard(0, 2))
+    return str(told.value)
 
 
 def test_places_of_different_epochs(tmp_path: Path) -> None:

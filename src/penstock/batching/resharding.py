@@ -1,6 +1,7 @@
 """Going on with another number of shards: which rows are done, from the places of all shards together."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.batching.bucketing import ReadLengths
 from penstock.batching.shuffle import window_order
@@ -21,15 +22,9 @@ def state_for(
     is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
     together by length: which rows of an open window were drawn follows from their lengths.
     """
-    if not states or not all("order" in state for state in states):
-        raise CheckpointError("what was given is no position: it must be what state_dict gave on each shard")
-    by_shard = {tuple(state["order"]["shard"]): state for state in states}
-    count = len(states)
-    if sorted(by_shard) != [(index, count) for index in range(count)]:
-        found = ", ".join(f"{index} of {total}" for index, total in sorted(by_shard)) or "none"
-        raise CheckpointError(f"the positions of all shards of a run are needed together; found: {found}")
-    if shard.count == count:
-        return by_shard[shard.index, count]
+    by_shard = _by_shard(states)
+    if shard.count == len(states):
+        return by_shard[shard.index]
     first = states[0]
     return {
         "epoch": first["epoch"],
@@ -37,6 +32,41 @@ def state_for(
         "done": done_rows(states, blocks, read_lengths).state,
         "order": first["order"] | {"shard": [shard.index, shard.count]},
     }
+
+
+def _by_shard(states: Sequence[State]) -> dict[int, State]:
+    """The positions by their shards: each of one run's, once."""
+    if not states or not all(_is_position(state) for state in states):
+        raise CheckpointError("what was given is no position: it must be what state_dict gave on each shard")
+    shards = [Shard(*state["order"]["shard"]) for state in states]
+    counts = sorted({shard.count for shard in shards})
+    if len(counts) > 1:
+        all_found = ", ".join(f"{shard.index} of {shard.count}" for shard in shards)
+        raise CheckpointError(
+            f"the positions are of runs on different numbers of shards: {all_found}; load those of one checkpoint"
+        )
+    times = Counter(shard.index for shard in shards)
+    twice = _shards(index for index in sorted(times) if times[index] > 1)
+    missing = _shards(index for index in range(counts[0]) if index not in times)
+    found = {"given more than once": twice, "missing": missing}
+    problems = [f"{what}: {which} of {counts[0]}" for what, which in found.items() if which]
+    if problems:
+        raise CheckpointError(
+            f"the positions of all shards are needed together, each once; {'; '.join(problems)}"
+        )
+    return {shard.index: state for shard, state in zip(shards, states, strict=True)}
+
+
+def _is_position(state: object) -> bool:
+    return (
+        isinstance(state, Mapping) and isinstance(state.get("order"), Mapping) and "shard" in state["order"]
+    )
+
+
+def _shards(indexes: Iterable[int]) -> str:
+    """Shards in words: "", "shard 1", "shards 1, 3"."""
+    texts = [str(index) for index in indexes]
+    return f"shard{'s' if len(texts) > 1 else ''} {', '.join(texts)}" if texts else ""
 
 
 def done_rows(states: Sequence[State], blocks: Blocks, read_lengths: ReadLengths | None = None) -> Done:

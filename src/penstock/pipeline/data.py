@@ -21,6 +21,7 @@ from penstock.features.parser import Parser
 from penstock.pipeline.cutting import BY_ROWS, Cutting, cutting_of
 from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.run_config import DataConfig
+from penstock.pipeline.sampled_labels import check_sampled_labels
 from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.quarantine import Quarantine
@@ -81,6 +82,7 @@ def open_source(
     quarantine = open_quarantine(data, files, beside)
     wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
     surveyed = survey(data, files, wanted)
+    check_sampled_labels(data, surveyed, [*parser.label_fields, *parser.sample_weight_fields])
     if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
         quarantine = open_quarantine(data, surveyed.files, beside)
     parser = parser.of_files([file.path for file in surveyed.files])

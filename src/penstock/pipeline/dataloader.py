@@ -48,6 +48,7 @@ def create_dataloader(
     if mode not in MODES:
         raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
     require_available(run)
+    _check_places(world, states)
     world = world or World()
     key = "train_input_path" if mode == "train" else "eval_input_path"
     files = find_files(getattr(run, key), key)
@@ -59,6 +60,17 @@ def create_dataloader(
     if states:
         batches.load_state_dict(resumed_state(states, source, StageShares.of(budget), shard))
     return batches
+
+
+def _check_places(world: object, states: object) -> None:
+    """Refuse what is easily given in place of a world, or of a list of states."""
+    if world is not None and not isinstance(world, World):
+        raise ConfigError(f"create_dataloader: world is {world!r}; give a penstock.World(rank, num_ranks)")
+    if isinstance(states, str) or not isinstance(states, Sequence):
+        raise ConfigError(
+            f"create_dataloader: states is an object of type {type(states).__name__}; give a list with what "
+            "state_dict() gave on every rank, such as states=[state]"
+        )
 
 
 def _training(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":

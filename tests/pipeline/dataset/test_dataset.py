@@ -75,6 +75,62 @@ def test_the_cost_need_not_be_among_the_columns():
     assert batches[0].keys() == {"x"}
 
 
+LISTS = {
+    "name": ["a", "b", "c"],
+    "clicks": [[1, 2], [], [3]],
+    "carts": [[4], [5, 6, 7], None],
+    "tags": ["p;q", "r", ""],
+}
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [
+        ("sum_of_lengths(clicks, carts)", [["a"], ["b", "c"]]),
+        ("max_of_lengths(clicks, carts)", [["a"], ["b", "c"]]),
+        ("sum_of_lengths(clicks)", [["a", "b", "c"]]),
+        (" sum_of_lengths( clicks,tags )", [["a", "b", "c"]]),
+    ],
+)
+def test_lengths_are_costs_as_in_a_run_file(cost, expected):
+    limit = 6 if "tags" in cost else 4
+    batches = penstock.from_arrays(LISTS).columns(["name"]).batch(cost=cost, limit=limit)
+
+    assert [batch["name"].tolist() for batch in batches] == expected
+    assert len(batches) == len(expected)
+    assert next(iter(batches)).keys() == {"name"}
+
+
+def test_a_cost_by_lengths_is_shown():
+    batches = penstock.from_arrays(LISTS).batch(cost="sum_of_lengths(clicks,carts)", limit=4)
+
+    assert repr(batches) == "Dataset(arrays in memory; batches of sum_of_lengths(clicks, carts) up to 4)"
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ("name", "column 'name': is of type string; a cost is a number"),
+        (
+            "clicks",
+            (
+                "column 'clicks': is of type list<item: int64>; a cost is a number; for the length of its lists write "
+                "cost='sum_of_lengths(clicks)'"
+            ),
+        ),
+        (
+            "sum_of_lengths(n)",
+            "column 'n': is of type int64; only lists and texts of several steps have a length",
+        ),
+    ],
+)
+def test_a_column_that_tells_no_cost_is_told_at_once(cost, message):
+    with pytest.raises(penstock.DataError) as told:
+        penstock.from_arrays({**LISTS, "n": [1, 2, 3]}).batch(cost=cost, limit=4)
+
+    assert str(told.value) == f"arrays in memory: {message}"
+
+
 def test_columns_come_in_the_order_asked_for():
     assert list(next(iter(numbered(3).columns(["y", "x"]).batch(2)))) == ["y", "x"]
     assert numbered(3).columns(["y"]).schema.names == ["y"]
@@ -273,6 +329,79 @@ def test_it_shows_what_was_said():
             "columns: stands after map; call it before, or return fewer columns from the map",
         ),
         (lambda data: data.columns("x"), "columns: is 'x'; give a list of names"),
+        (lambda data: data.columns(5), "columns: is 5; give a list of names"),
+        (lambda data: data.columns([]), "columns: is empty; give a list of names"),
+        (lambda data: data.columns([5]), "columns: 5 is no name; columns are named by texts"),
+        (
+            lambda data: data.columns(["x", "x"]),
+            "columns: 'x' is named twice; a batch has each column once",
+        ),
+        (
+            lambda data: data.shard("0", 2),
+            "shard: '0' is no whole number; give the index, counted from 0, and the number of shards",
+        ),
+        (
+            lambda data: data.shard(0, None),
+            "shard: None is no whole number; give the index, counted from 0, and the number of shards",
+        ),
+        (lambda data: data.shard(5, 2), "shard: there is no shard 5 of 2; they are counted from 0"),
+        (lambda data: data.shuffle("1MiB", seed="a"), "shuffle: seed is 'a'; give a whole number"),
+        (lambda data: data.shuffle("1MiB", seed=None), "shuffle: seed is None; give a whole number"),
+        (
+            lambda data: data.shuffle(float("inf")),
+            "shuffle: is inf; expected a size such as '64MiB' or a number of bytes",
+        ),
+        (
+            lambda data: data.memory(1.5),
+            "memory: is 1.5; expected a size such as '64MiB' or a number of bytes",
+        ),
+        (
+            lambda data: data.batch("x"),
+            "batch: is 'x'; give the number of rows, at least one, or cost= and limit=",
+        ),
+        (
+            lambda data: data.batch(2, oversize="drop"),
+            "batch: oversize counts only with cost=, the column that tells what a row costs",
+        ),
+        (lambda data: data.batch(2, "yes"), "batch: drop_remainder is 'yes'; give True or False"),
+        (lambda data: data.batch(cost="y", limit="10"), "batch: limit is '10'; give a number"),
+        (
+            lambda data: data.batch(cost="y", limit=10, max_rows="x"),
+            "batch: is 'x'; max_rows is a number of rows, at least one",
+        ),
+        (
+            lambda data: data.batch(cost="y", limit=10, null_cost="x"),
+            "batch: null_cost is 'x'; give a number",
+        ),
+        (
+            lambda data: data.batch(cost=len, limit=10),
+            (
+                "batch: cost is an object of type builtin_function_or_method; give the name of a column, or "
+                "sum_of_lengths(column, ...) or max_of_lengths(column, ...)"
+            ),
+        ),
+        (
+            lambda data: data.batch(cost="sum_of_length(x)", limit=10),
+            "batch: there is no function 'sum_of_length'; did you mean 'sum_of_lengths'?",
+        ),
+        (
+            lambda data: data.batch(cost="sum_of_lengths(x)", limit=10, null_cost=1),
+            "batch: null_cost counts only with a column of costs; no length is ever missing",
+        ),
+        (
+            lambda data: data.fill_nulls(["y"]),
+            "fill_nulls: is an object of type list; give a dict, such as {'age': 0}",
+        ),
+        (
+            lambda data: data.fill_nulls(y=None),
+            "fill_nulls: None is no value of column 'y', which is int64",
+        ),
+        (
+            lambda data: data.batch(2).map(dict).fill_nulls(y=0),
+            "fill_nulls: stands after map, which nulls have reached; call it before",
+        ),
+        (lambda data: data.set_epoch("1"), "set_epoch: is '1'; epochs are counted from 0"),
+        (lambda data: data.set_epoch(-1), "set_epoch: is -1; epochs are counted from 0"),
         (lambda data: data.to_arrow(), "to_arrow: record batches are batches; call .batch before it"),
         (
             lambda data: data.fill_nulls(y="none"),
@@ -280,7 +409,10 @@ def test_it_shows_what_was_said():
         ),
         (
             lambda data: list(data.shuffle("20B").batch(2)),
-            "shuffle: a buffer of 20B holds no two rows of arrays in memory; a row takes 24B",
+            (
+                "shuffle: a buffer of 20B holds no two rows of arrays in memory; a row takes 24B, and the buffer is in "
+                "bytes"
+            ),
         ),
     ],
 )
@@ -296,6 +428,7 @@ def test_what_is_said_wrong_is_told_where_it_is_said(wrong, message):
     [
         lambda data: data.columns(["label"]),
         lambda data: data.batch(cost="label", limit=3),
+        lambda data: data.batch(cost="sum_of_lengths(label)", limit=3),
         lambda data: data.fill_nulls(label=0),
     ],
 )

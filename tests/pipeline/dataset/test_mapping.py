@@ -106,12 +106,12 @@ def test_two_maps_with_one_seed_draw_different_numbers():
         (
             lambda batch: None,
             False,
-            "gave None for a batch that begins with row 0 of arrays in memory; return a dict",
+            "gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict",
         ),
         (
             lambda batch: batch["y"],
             False,
-            "gave an object of type ndarray for a batch that begins with row 0 of",
+            "gave an object of type ndarray for a batch of 4 that begins with row 0 of",
         ),
         (
             lambda batch: {"y": batch["y"][:2]},
@@ -148,7 +148,75 @@ def test_an_error_of_the_function_says_where_it_was():
     def divide(batch):
         return {"y": batch["y"] / 0 if 4 in batch["y"] else batch["y"]}
 
-    with np.errstate(divide="raise"), pytest.raises(FloatingPointError) as told:
+    with np.errstate(divide="raise"), pytest.raises(penstock.DataError) as told:
         list(numbered(8).batch(3).map(divide))
 
-    assert told.value.__notes__ == ["in .map, on a batch that begins with row 3 of arrays in memory"]
+    assert str(told.value) == (
+        "map: divide failed for a batch of 3 that begins with row 3 of arrays in memory: FloatingPointError: divide by "
+        "zero encountered in divide"
+    )
+    assert isinstance(told.value.__cause__, FloatingPointError)
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["in the loop", "in a thread"])
+def test_an_error_on_a_row_names_the_row_and_keeps_its_cause(ahead):
+    def pick(row):
+        return {"z": {0: "a", 1: "b"}[int(row["y"])]}
+
+    rows = numbered(4).map(pick, rows=True).batch(4)
+    with pytest.raises(penstock.DataError) as told:
+        list(rows.prefetch() if ahead else rows)
+
+    assert str(told.value) == "map: pick failed for row 2 of arrays in memory: KeyError: 2"
+    assert isinstance(told.value.__cause__, KeyError)
+
+
+def test_lists_of_different_lengths_need_to_be_ragged():
+    for rows in (False, True):
+        with pytest.raises(penstock.DataError) as told:
+            list(numbered(2).batch(2).map(lambda _: {"x": [[1], [1, 2]]}, rows=rows))
+
+        assert str(told.value) == (
+            "map: column 'x' is no array, since its lists have different lengths; give them as "
+            "penstock.Ragged(values, offsets)"
+        )
+
+
+def test_what_arrow_does_not_have_is_told():
+    complex_numbers = numbered(2).batch(2).map(lambda batch: {"z": batch["y"] * 1j})
+
+    with pytest.raises(penstock.DataError, match=r"^map: column 'z' cannot be given out as Arrow: "):
+        list(complex_numbers.to_arrow())
+
+
+@pytest.mark.parametrize(
+    ("fn", "options", "message"),
+    [
+        (
+            lambda batch: batch,
+            {"seed": 1},
+            "map: <lambda>(batch) is called with a batch and a generator, with seed=: too many positional arguments",
+        ),
+        (
+            lambda batch, generator: batch,
+            {},
+            (
+                "map: <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: "
+                "'generator'"
+            ),
+        ),
+        (
+            lambda: None,
+            {"rows": True},
+            "map: <lambda>() is called with a row, without seed=: too many positional arguments",
+        ),
+        (dict, {"seed": "a"}, "map: seed is 'a'; give a whole number"),
+        (dict, {"rows": "yes"}, "map: rows is 'yes'; give True or False"),
+    ],
+    ids=["no generator", "a generator", "nothing", "seed", "rows"],
+)
+def test_a_function_that_cannot_be_called_is_told_at_once(fn, options, message):
+    with pytest.raises(penstock.ConfigError) as told:
+        numbered(2).batch(2).map(fn, **options)
+
+    assert str(told.value) == message

@@ -132,8 +132,9 @@ def test_every_format_goes_on(tmp_path, write):
         {"x": [0, 1, 2], "y": (0, 1, 2)},
         {"x": pa.array([0, 1, 2]), "y": pa.chunked_array([[0], [1, 2]])},
         pa.table({"x": [0, 1, 2], "y": [0, 1, 2]}),
+        pa.record_batch({"x": [0, 1, 2], "y": [0, 1, 2]}),
     ],
-    ids=["NumPy", "lists", "Arrow", "table"],
+    ids=["NumPy", "lists", "Arrow", "table", "record batch"],
 )
 def test_arrays_of_any_kind(arrays):
     [batch] = penstock.from_arrays(arrays).batch(3)
@@ -202,6 +203,47 @@ def test_several_paths(tmp_path):
         (
             lambda path: penstock.read_csv(path, delimiter=";;"),
             "delimiter: is ';;'; columns are separated by one",
+        ),
+        (lambda path: penstock.read_parquet(None), "paths: is None; give a path, or a list of paths"),
+        (lambda path: penstock.read_parquet([5]), "paths: 5 is no path; give a text or a pathlib.Path"),
+        (lambda path: penstock.read_store(5), "paths: 5 is no path; give a text or a pathlib.Path"),
+        (
+            lambda path: penstock.read_parquet(path, columns=["x", "x"]),
+            "columns: 'x' is named twice; a batch has each column once",
+        ),
+        (
+            lambda path: penstock.read_csv(path, types=["x"]),
+            "types: is an object of type list; give a dict, such as {'age': 'int64'}",
+        ),
+        (
+            lambda path: penstock.read_csv(path, types={"x": int}),
+            "types: of 'x' is <class 'int'>; write it as a text, such as 'int64'",
+        ),
+        (lambda path: penstock.read_csv(path, header="yes"), "read_csv: header is 'yes'; give True or False"),
+        (
+            lambda path: penstock.read_tfrecord(path, schema=["x"]),
+            "schema: is an object of type list; give a dict, such as",
+        ),
+        (lambda path: penstock.read_tfrecord(path, schema={}), "schema: names no feature; leave it out"),
+        (
+            lambda path: penstock.from_arrays([[1, 2], [3, 4]]),
+            "from_arrays: this is an object of type list; give a dict of arrays, such as",
+        ),
+        (
+            lambda path: penstock.from_arrays(np.arange(3)),
+            "from_arrays: this is an object of type ndarray; give",
+        ),
+        (
+            lambda path: penstock.from_arrays({1: [2]}),
+            "from_arrays: 1 is no name; columns are named by texts",
+        ),
+        (
+            lambda path: penstock.from_arrays(pa.table([[1], [2]], names=["x", "x"])),
+            "arrays in memory: column 'x': stands 2 times in this table",
+        ),
+        (
+            lambda path: penstock.from_arrays({"x": (number for number in range(3))}),
+            "column 'x': is an object of type generator; give a NumPy array, a list or an Arrow array",
         ),
         (lambda path: penstock.from_arrays({}), "there are none; give at least one array"),
         (lambda path: penstock.from_arrays({"x": [1, "a"]}), "column 'x': is no array"),

@@ -170,13 +170,61 @@ def test_a_place_of_other_data_is_refused():
         other.load_state_dict(saved(lambda data: data.batch(4)))
 
 
-def test_something_else_is_no_place():
-    with pytest.raises(penstock.CheckpointError, match=r"^this is no place of a Dataset"):
-        numbered(3).load_state_dict({"epoch": 3})
+def test_no_places_are_no_place():
     with pytest.raises(
         penstock.CheckpointError, match=r"^there are no places in this list; load those of all shards$"
     ):
         numbered(3).load_state_dict([])
+
+
+def place(**changes):
+    """A true place, with keys of its rows exchanged (None: left out)."""
+    state = numbered(3).state_dict()
+    rows = {**state["rows"], **changes}
+    return {
+        **state,
+        "rows": {key: value for key, value in rows.items() if value is not None or key == "done"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        (None, "it is None"),
+        (5, "it is an object of type int"),
+        ("place.json", "it is an object of type str"),
+        ([None], "it is None"),
+        ({"epoch": 3}, "it has no 'first_epoch'"),
+        ({**place(), "rows": None}, "its 'rows' are no position"),
+        (place(row=None), "its 'rows' are no position"),
+        (place(row="x"), "its 'row' is 'x', and no number from 0 on"),
+        (place(epoch=-1), "its 'epoch' is -1, and no number from 0 on"),
+        (place(order={}), "its 'order' does not say which rows were read"),
+        (place(done=5), "its 'done' is 5"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("ahead", [False, True], ids=["dataset", "iterator"])
+def test_what_is_no_place_is_told_with_what_it_is(state, problem, ahead):
+    dataset = numbered(3)
+
+    with pytest.raises(penstock.CheckpointError) as told:
+        (iter(dataset) if ahead and not isinstance(state, list) else dataset).load_state_dict(state)
+
+    assert str(told.value) == f"this is no place of a Dataset: {problem}; load what state_dict() of one gave"
+
+
+@pytest.mark.parametrize(
+    ("indexes", "problem"),
+    [([0, 0], "given more than once: shard 0 of 2; missing: shard 1 of 2"), ([1], "missing: shard 0 of 2")],
+)
+def test_shards_that_are_missing_or_given_twice_are_named(indexes, problem):
+    states = [numbered(9).shard(index, 2).state_dict() for index in indexes]
+
+    with pytest.raises(penstock.CheckpointError) as told:
+        numbered(9).shard(0, 3).load_state_dict(states)
+
+    assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
 
 
 def test_a_part_that_was_taken_cannot_be_cut_anew():

@@ -66,7 +66,8 @@ def shard_argument(index: Any, count: Any) -> Shard:
     for number in (index, count):
         if not _is_integer(number):
             raise ConfigError.at(
-                "shard", f"{number!r} is no whole number; give the index, counted from 0, and the number of shards"
+                "shard",
+                f"{number!r} is no whole number; give the index, counted from 0, and the number of shards",
             )
     try:
         return Shard(int(index), int(count))
@@ -98,7 +99,7 @@ def mapping_argument(method: str, given: Any, example: str) -> dict[str, Any]:
     return dict(given)
 
 
-def function_argument(fn: Any, seed: int | None, is_by_row: bool) -> Callable[..., Any]:
+def function_argument(fn: Callable[..., Any], seed: int | None, is_by_row: bool) -> Callable[..., Any]:
     """A function that can be called with what a map gives it."""
     if not callable(fn):
         raise ConfigError.at("map", f"is {fn!r}; give a function")
@@ -118,15 +119,16 @@ def function_argument(fn: Any, seed: int | None, is_by_row: bool) -> Callable[..
     return fn
 
 
-def check_fill(name: str, kind: Any, value: Any) -> None:
-    """Refuse a value that a column cannot hold."""
+def check_fill(name: str, kind: Any, value: Any, advice_on_text: str) -> None:
+    """Refuse a value that a column cannot hold; `advice_on_text` is for a column that is text."""
     try:
         if value is None:
             raise TypeError("None stands for no value")
         pa.scalar(value, leaf_type(kind))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        advice = advice_on_text if pa.types.is_string(kind) else ""
         raise ConfigError.at(
-            "fill_nulls", f"{value!r} is no value of column '{name}', which is {kind}"
+            "fill_nulls", f"{value!r} is no value of column '{name}', which is {kind}{advice}"
         ) from error
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.batching.sections import Oversize
+from penstock.batching.costs import CostOf
+from penstock.batching.pricing import CostRules
 from penstock.pipeline.dataset.mapping import MapStep
 from penstock.pipeline.dataset.sources import Source
 from penstock.readers.blocks import Shard
@@ -31,12 +32,8 @@ class ByRows:
 class ByCost:
     """Batches whose rows cost no more than a limit together."""
 
-    column: str
-    limit: float
-    oversize: Oversize = Oversize.alone
-    max_rows: int | None = None
-    null_cost: float | None = None
-    drop_remainder: bool = False
+    cost: CostOf
+    rules: CostRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +62,10 @@ class Chain:
     memory_bytes: int | None = None
 
     def survey(self) -> Survey:
-        """The rows and columns that are read: those that are given out, and the one that tells the cost."""
+        """The rows and columns that are read: those that are given out, and those that tell the cost."""
         wanted = self.columns
-        if wanted is not None and isinstance(self.cut, ByCost) and self.cut.column not in wanted:
-            wanted = (*wanted, self.cut.column)
+        if wanted is not None and isinstance(self.cut, ByCost):
+            wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
         return self.source.survey(wanted, self.first_rows)
 
     def names(self) -> list[str]:

@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.batching.sections import Oversize
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
-from penstock.pipeline.dataset.arguments import check_fill, cost_cut, count_argument, row_cut, size_argument
+from penstock.config.errors import ConfigError
+from penstock.pipeline.dataset.arguments import (
+    check_fill,
+    count_argument,
+    epoch_argument,
+    flag_argument,
+    function_argument,
+    mapping_argument,
+    names_argument,
+    seed_argument,
+    shard_argument,
+    size_argument,
+)
 from penstock.pipeline.dataset.chain import ByCost, Chain, Shuffling
 from penstock.pipeline.dataset.cursor import Cursor, Pass
+from penstock.pipeline.dataset.cuts import cost_cut, cost_of, row_cut
 from penstock.pipeline.dataset.description import describe
 from penstock.pipeline.dataset.forms import Form, finish_of
 from penstock.pipeline.dataset.lengths import num_elements
@@ -19,7 +30,6 @@ from penstock.pipeline.dataset.mapping import MapStep
 from penstock.pipeline.dataset.opening import open_chain
 from penstock.pipeline.dataset.resuming import place_in
 from penstock.pipeline.dataset.wording import own_words
-from penstock.readers.blocks import Shard
 from penstock.runtime.state import State
 
 if TYPE_CHECKING:
@@ -60,21 +70,24 @@ class Dataset:
 
     def columns(self, names: Sequence[str]) -> "Dataset":
         """Read only these columns, in this order."""
-        if isinstance(names, str) or not names:
-            raise ConfigError.at("columns", f"is {names!r}; give a list of names")
+        names = names_argument("columns", names)
+        if not names:
+            raise ConfigError.at("columns", "is empty; give a list of names")
         if self._chain.maps:
             raise ConfigError.at(
                 "columns", "stands after map; call it before, or return fewer columns from the map"
             )
-        self._check_names(names)
-        return self._with(columns=tuple(names))
+        self.check_names(names)
+        return self._with(columns=names)
 
     def fill_nulls(self, values: Mapping[str, Any] | None = None, **more: Any) -> "Dataset":
         """Take these values where columns have none: `.fill_nulls(age=0)`, or a mapping of column to value."""
-        fills = {**(values or {}), **more}
-        self._check_names(list(fills))
+        fills = {**mapping_argument("fill_nulls", values or {}, "{'age': 0}"), **more}
+        if self._chain.maps:
+            raise ConfigError.at("fill_nulls", "stands after map, which nulls have reached; call it before")
+        self.check_names(list(fills))
         for name, value in fills.items():
-            check_fill(name, self.schema.field(name).type, value)
+            check_fill(name, self.schema.field(name).type, value, self._chain.source.advice_on_text(name))
         return self._with(fills={**self._chain.fills, **fills})
 
     def shard(self, index: int, count: int) -> "Dataset":
@@ -87,10 +100,7 @@ class Dataset:
             raise ConfigError.at(
                 "shard", "stands after take; call it before, so that each shard takes its own"
             )
-        try:
-            return self._with(shard=Shard(index, count))
-        except ValueError as error:
-            raise ConfigError.at("shard", str(error)) from error
+        return self._with(shard=shard_argument(index, count))
 
     def take(self, count: int) -> "Dataset":
         """Only the first rows; after `.batch`, the first batches. Of every epoch; after `.epochs`, of all together.
@@ -117,7 +127,9 @@ class Dataset:
             raise ConfigError.at("shuffle", "the rows are shuffled already")
         if self._chain.cut is not None or self._chain.take_in_all is not None:
             raise ConfigError.at("shuffle", "stands after batch or take; it mixes rows, so call it before")
-        return self._with(shuffling=Shuffling(size_argument("shuffle", buffer), int(seed)))
+        return self._with(
+            shuffling=Shuffling(size_argument("shuffle", buffer), seed_argument("shuffle", seed))
+        )
 
     # --- Batches -----------------------------------------------------------------------------------------
 
@@ -134,9 +146,10 @@ class Dataset:
     ) -> "Dataset":
         """Batches of `rows` rows, or of as many rows as cost no more than `limit` together.
 
-        The last batch of an epoch is short, unless `drop_remainder`. With `cost`, a column of numbers: a row that
-        costs more than `limit` alone is a batch of its own ("alone"), an "error", or left out ("drop"); `max_rows`
-        bounds the rows of a batch, and `null_cost` is the cost of a row that has none.
+        The last batch of an epoch is short, unless `drop_remainder`. `cost` is a column of numbers, or the lengths of
+        lists: "sum_of_lengths(clicks, carts)" or "max_of_lengths(clicks, carts)". A row that costs more than `limit`
+        alone is a batch of its own ("alone"), an "error", or left out ("drop"); `max_rows` bounds the rows of a
+        batch, and `null_cost` is the cost of a row that has none.
         """
         if self._chain.cut is not None:
             raise ConfigError.at("batch", "there are batches already")
@@ -145,16 +158,15 @@ class Dataset:
                 "batch", "stands after epochs and take; call take before epochs, or after batch"
             )
         if cost is None:
-            given = {"limit": limit, "max_rows": max_rows, "null_cost": null_cost}
+            kept_oversize = None if oversize == Oversize.alone else oversize
+            given = {"limit": limit, "oversize": kept_oversize, "max_rows": max_rows, "null_cost": null_cost}
             return self._with(cut=row_cut(rows, drop_remainder, given))
         if rows is not None:
             raise ConfigError.at(
                 "batch", "rows and cost say different things; give max_rows to bound the rows too"
             )
-        cut = cost_cut(cost, limit, oversize, max_rows, null_cost, drop_remainder)
-        if cost not in self._chain.source.survey().columns.names:
-            raise self._no_column(cost)
-        return self._with(cut=cut)
+        found = cost_of(cost, self._chain.source)
+        return self._with(cut=cost_cut(found, limit, oversize, max_rows, null_cost, drop_remainder))
 
     def map(self, fn: Callable[..., Any], seed: int | None = None, rows: bool = False) -> "Dataset":
         """Give what `fn` makes of each batch (a dict of arrays), or with `rows` of each row (a dict of values).
@@ -163,11 +175,12 @@ class Dataset:
         With a seed, `fn(batch, generator)` gets a NumPy generator whose numbers follow from the seed, the epoch and
         the rows, and from nothing else: not from threads, workers, or where a loop went on.
         """
-        if not callable(fn):
-            raise ConfigError.at("map", f"is {fn!r}; give a function")
+        seed = None if seed is None else seed_argument("map", seed)
+        rows = flag_argument("map", "rows", rows)
+        fn = function_argument(fn, seed, rows)
         if self._chain.cut is None and not rows:
             raise ConfigError.at("map", "there are no batches yet; call .batch before it, or give rows=True")
-        step = MapStep(fn, None if seed is None else int(seed), rows, len(self._chain.maps))
+        step = MapStep(fn, seed, rows, len(self._chain.maps))
         return self._with(maps=(*self._chain.maps, step))
 
     def epochs(self, count: int | None = None) -> "Dataset":
@@ -254,19 +267,14 @@ class Dataset:
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""
-        if epoch < 0:
-            raise ConfigError.at("set_epoch", f"is {epoch}; epochs are counted from 0")
-        self._cursor.set_epoch(epoch)
+        self._cursor.set_epoch(epoch_argument(epoch))
 
     def _with(self, **changes: Any) -> "Dataset":
         return Dataset(replace(self._chain, **changes), self._form)
 
-    def _check_names(self, names: Sequence[str]) -> None:
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse a name that no column has."""
         known = self._chain.source.survey(self._chain.columns).columns.names
         for name in names:
             if name not in known:
-                raise self._no_column(name)
-
-    def _no_column(self, name: str) -> DataError:
-        known = self._chain.source.survey().columns.names
-        return DataError(f"{self._chain.source.name}: there is no column '{name}'; {hint(name, known)}")
+                raise self._chain.source.no_column(name)

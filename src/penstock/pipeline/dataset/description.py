@@ -29,7 +29,7 @@ def _batches(chain: Chain) -> Iterator[str]:
     if isinstance(chain.cut, ByRows):
         yield f"batches of {chain.cut.num_rows:,} rows"
     if isinstance(chain.cut, ByCost):
-        yield f"batches of {chain.cut.column} up to {chain.cut.limit:g}"
+        yield f"batches of {chain.cut.cost.name} up to {chain.cut.rules.limit:g}"
     if chain.maps:
         yield "mapped" if len(chain.maps) == 1 else f"mapped {len(chain.maps)} times"
     if chain.take_batches is not None:

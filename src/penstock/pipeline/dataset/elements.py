@@ -12,6 +12,7 @@ from penstock.pipeline.dataset.arrow_to_numpy import columns_of, fill_nulls
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.mapping import row_of
 from penstock.pipeline.dataset.origin import Origin
+from penstock.pipeline.dataset.places import check_place
 from penstock.readers.done import Done
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
@@ -111,6 +112,7 @@ class Elements(ABC):
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that `state_dict` gave."""
+        check_place(state)
         rows = state["rows"]
         self._stream.check_order(rows["order"])
         self.first_epoch = state["first_epoch"]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.pipeline.dataset.arguments import kind_of, name_of
 from penstock.pipeline.dataset.origin import Origin
 from penstock.pipeline.dataset.ragged import Column, Columns, Ragged
 from penstock.readers.order import derive_generator
@@ -36,7 +37,7 @@ class MapStep:
             rows = [self.on_row(row_of(columns, index), origin, index) for index in range(origin.num_rows)]
             lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
             return _stacked(rows, lists, origin)
-        made = self._call(columns, origin, 0, "a batch that begins with ")
+        made = self._call(columns, origin, 0, f"a batch of {origin.num_rows} that begins with ")
         num_rows = origin.num_rows
         return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
 
@@ -48,14 +49,14 @@ class MapStep:
         try:
             made = self.fn(element) if self.seed is None else self.fn(element, self._generator(origin, row))
         except Exception as error:
-            error.add_note(f"in .map, on {what}{origin.describe(row)}")
-            raise
-        if not isinstance(made, Mapping):
-            name = getattr(self.fn, "__name__", type(self.fn).__name__)
-            kind = "None" if made is None else f"an object of type {type(made).__name__}"
             raise DataError(
-                f"map: {name} gave {kind} for {what}{origin.describe(row)}; return a dict of columns, and leave out "
-                "no row"
+                f"map: {name_of(self.fn)} failed for {what}{origin.describe(row)}: {type(error).__name__}: "
+                f"{_one_line(error)}"
+            ) from error
+        if not isinstance(made, Mapping):
+            raise DataError(
+                f"map: {name_of(self.fn)} gave {kind_of(made)} for {what}{origin.describe(row)}; return a dict of "
+                "columns, and leave out no row"
             )
         return made
 
@@ -70,7 +71,7 @@ def row_of(columns: Columns, index: int) -> Row:
 
 def _checked(name: str, column: Any, num_rows: int, origin: Origin) -> Column:
     """A column that a function gave back, as an array with one value for each row."""
-    array: Column = column if isinstance(column, Ragged) else _array(column)
+    array: Column = column if isinstance(column, Ragged) else _array(name, column)
     found = 0 if isinstance(array, np.ndarray) and not array.ndim else len(array)
     if found != num_rows:
         shape = "a single value" if isinstance(array, np.ndarray) and not array.ndim else f"{found} rows"
@@ -97,14 +98,25 @@ def _column(name: str, values: list[Any], is_list: bool) -> Column:
     """Values of one row each: an array where all have one shape, else lists of different lengths."""
     if any(isinstance(value, Ragged) for value in values):
         raise DataError(f"map: column '{name}' has lists of lists, which only a map on batches can give back")
-    if not is_list and len({np.shape(value) for value in values}) == 1:
-        return _array(values)
-    arrays = [np.atleast_1d(_array(value)) for value in values]
+    arrays = [_array(name, value) for value in values]
+    if not is_list and len({array.shape for array in arrays}) == 1:
+        return _array(name, values)
+    arrays = [np.atleast_1d(array) for array in arrays]
     offsets = np.cumsum([0, *(len(array) for array in arrays)])
     return Ragged(np.concatenate(arrays), offsets)
 
 
-def _array(values: Any) -> NDArray[Any]:
+def _array(name: str, values: Any) -> NDArray[Any]:
     """An array; texts are objects, as those that are read."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(
+            f"map: column '{name}' is no array, since its lists have different lengths; give them as "
+            "penstock.Ragged(values, offsets)"
+        ) from error
     return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or "(without a text)"

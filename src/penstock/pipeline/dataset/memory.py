@@ -58,7 +58,7 @@ def shuffle_rows(chain: Chain, survey: Survey) -> int:
         raise ConfigError.at(
             "shuffle",
             f"a buffer of {format_size(chain.shuffling.buffer_bytes)} holds no two rows of {chain.source.name}; "
-            f"a row takes {format_size(survey.row_bytes)}",
+            f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
         )
     return max(1, min(num_rows, survey.num_rows))
 

@@ -6,12 +6,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.config.errors import DataError
 from penstock.pipeline.dataset.ragged import Column, Columns, Ragged
 
 
 def record_batch_of(columns: Columns) -> pa.RecordBatch:
     """The columns of a batch; more dimensions become lists of a fixed size, `Ragged` becomes lists."""
-    return pa.RecordBatch.from_arrays([_array(column) for column in columns.values()], names=list(columns))
+    arrays = [_column(name, column) for name, column in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _column(name: str, column: Column) -> Any:
+    try:
+        return _array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"map: column '{name}' cannot be given out as Arrow: {error}") from error
 
 
 def _array(column: Column) -> Any:

@@ -2,8 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from penstock.batching.cost import CostCut, cut_by_cost
-from penstock.batching.costs import cost_of_column
+from penstock.batching.cost import CostCut
 from penstock.batching.prefetch import Prefetch, prefetch
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
@@ -42,8 +41,8 @@ def open_chain(chain: Chain, finish: Finish | None) -> Opened:
 
 
 def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
-    """Batches that an epoch gives when it is cut by cost: one pass over the column that tells it."""
-    whole, costs = chain.survey(), chain.source.survey((cut.column,), chain.first_rows)
+    """Batches that an epoch gives when it is cut by cost: one pass over the columns that tell it."""
+    whole, costs = chain.survey(), chain.source.survey(cut.cost.columns, chain.first_rows)
     num_shuffle_rows = shuffle_rows(chain, whole)
     budget = share_memory(chain, costs, num_shuffle_rows)
     stream = _rows(chain, costs, budget, num_shuffle_rows)
@@ -74,14 +73,4 @@ def _cut(stream: RecordStream, chain: Chain, survey: Survey, budget: MemoryBudge
 
 
 def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey, budget: MemoryBudget) -> CostCut:
-    return cut_by_cost(
-        stream,
-        cost_of_column(cut.column),
-        cut.limit,
-        max_batch_rows=cut.max_rows,
-        oversize=cut.oversize,
-        null_cost=cut.null_cost,
-        drop_remainder=cut.drop_remainder,
-        file_paths=[file.path for file in survey.files],
-        share=budget.shares["cut"],
-    )
+    return CostCut(stream, cut.cost, cut.rules, [file.path for file in survey.files], budget.shares["cut"])

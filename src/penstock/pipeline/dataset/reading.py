@@ -1,29 +1,25 @@
 """What a Dataset begins with: `from_arrays`, and one function for each format of files."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.paths import format_path
 from penstock.config.translate import value_problems
+from penstock.pipeline.dataset.arguments import flag_argument, mapping_argument, names_argument
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset
+from penstock.pipeline.dataset.given_arrays import columns_in
+from penstock.pipeline.dataset.given_files import Paths, fields_of, files_at, path_text
 from penstock.pipeline.dataset.sources import Arrays, Files, NumpyFiles, Source, TFRecords
 from penstock.pipeline.dataset.wording import own_words
 from penstock.readers.arrays.held import MEMORY
-from penstock.readers.files import DataFile, list_files
-from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
-
-Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-"""A file, a directory, a glob, or several of these."""
-
-_TYPE_NAMES = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STR": "STRING"}
+from penstock.readers.files import DataFile
+from penstock.readers.sections import DatasetType, ReadingSection
 
 
 def from_arrays(arrays: Mapping[str, Any] | pa.Table) -> Dataset:
@@ -31,9 +27,7 @@ def from_arrays(arrays: Mapping[str, Any] | pa.Table) -> Dataset:
 
     All have one length, and row i of each belongs together. Nothing is copied: batches are views where they can be.
     """
-    if isinstance(arrays, pa.Table):
-        arrays = dict(zip(arrays.column_names, arrays.columns, strict=True))
-    return _dataset(Arrays(MEMORY, {name: _array(name, values) for name, values in arrays.items()}), None)
+    return _dataset(Arrays(MEMORY, columns_in(arrays)), None)
 
 
 def read_parquet(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
@@ -54,15 +48,19 @@ def read_csv(
     `types` says the types of columns ("int64", "float32", "string", ...); the others are found from samples all over
     the files. Without a header, `types` names all columns in their order.
     """
-    options = {"delimiter": delimiter, "with_header": header, "input_fields": _fields(types)}
-    return _files(DatasetType.CsvDataset, paths, columns, options)
+    with_header = flag_argument("read_csv", "header", header)
+    options = {"delimiter": delimiter, "with_header": with_header, "input_fields": fields_of(types)}
+    dataset = _files(DatasetType.CsvDataset, paths, columns, options)
+    if columns is None:
+        dataset.check_names(list(types or ()))
+    return dataset
 
 
 def read_json(
     paths: Paths, columns: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None
 ) -> Dataset:
     """Rows of files with one JSON object in each line; `types` as in `read_csv`."""
-    return _files(DatasetType.JsonDataset, paths, columns, {"input_fields": _fields(types)})
+    return _files(DatasetType.JsonDataset, paths, columns, {"input_fields": fields_of(types)})
 
 
 def read_arrow(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
@@ -77,7 +75,7 @@ def read_numpy(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
 
 def read_store(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Dataset:
     """Rows of a directory of arrays: one `.npy` file for each column, all of one length."""
-    if not os.path.isdir(path):
+    if not os.path.isdir(path_text(path)):
         raise DataError(f"{os.fspath(path)}: is no directory; a store is a directory of .npy files")
     return read_numpy(path, columns)
 
@@ -92,27 +90,17 @@ def read_tfrecord(
     """
     if schema is None:
         return _files(DatasetType.TFRecordDataset, paths, columns)
-    files = _list(paths)
-    return _dataset(TFRecords(_name(files), files, schema), columns)
-
-
-def _array(name: str, values: Any) -> Any:
-    """A NumPy or an Arrow array: what is none yet becomes one, with texts and lists of different lengths in Arrow."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    try:
-        if isinstance(values, list | tuple):
-            return pa.array(values)
-        array = np.asarray(values)
-        return pa.array(array) if array.dtype.hasobject else array
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
-        raise DataError.at(f"is no array: {error}", file=MEMORY, column=name) from error
+    features = mapping_argument("schema", schema, '{"features": ("float32", 10), "label": "int64"}')
+    if not features:
+        raise ConfigError.at("schema", "names no feature; leave it out to have all of them found")
+    files = files_at(paths)
+    return _dataset(TFRecords(_name(files), files, features), columns)
 
 
 def _files(
     kind: DatasetType, paths: Paths, columns: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> Dataset:
-    files = _list(paths)
+    files = files_at(paths)
     try:
         section = ReadingSection(dataset_type=kind, **(options or {}))
     except ValidationError as error:
@@ -124,36 +112,11 @@ def _files(
 
 def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
     """The Dataset of a source; what is wrong with files and columns is found here."""
-    if isinstance(columns, str):
-        raise ConfigError.at("columns", f"is {columns!r}; give a list of names")
-    chain = Chain(source, None if columns is None else tuple(columns))
+    chain = Chain(source, None if columns is None else names_argument("columns", columns))
     with own_words():
         chain.survey()
     return Dataset(chain)
 
 
-def _list(paths: Paths) -> list[DataFile]:
-    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    with own_words():
-        files = [file for path in several for file in list_files(os.fspath(path))]
-    if not files:
-        raise DataError("no data path is given")
-    twice = sorted(path for path, count in Counter(file.path for file in files).items() if count > 1)
-    if twice:
-        raise DataError(f"{twice[0]} is named twice; its rows would be read twice")
-    return files
-
-
 def _name(files: Sequence[DataFile]) -> str:
     return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
-
-
-def _fields(types: Mapping[str, str] | None) -> list[Field]:
-    try:
-        return [Field(input_name=name, input_type=_field_type(kind)) for name, kind in (types or {}).items()]
-    except ValueError as error:
-        raise ConfigError.at("types", str(error)) from error
-
-
-def _field_type(kind: str) -> Any:
-    return parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))

@@ -7,24 +7,21 @@ from penstock.batching.resharding import state_for
 from penstock.config.errors import CheckpointError
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.memory import shuffle_rows
+from penstock.pipeline.dataset.places import check_place
 from penstock.readers.blocks import Shard
 from penstock.runtime.state import State
 
 
-def place_in(chain: Chain, state: State | Sequence[State]) -> State:
+def place_in(chain: Chain, state: Any) -> State:
     """The place at which this chain goes on, checked against what the chain says."""
-    states = [state] if isinstance(state, dict) else list(state)
+    is_of_all_shards = isinstance(state, list | tuple)
+    states: list[Any] = list(state) if is_of_all_shards else [state]
     if not states:
         raise CheckpointError("there are no places in this list; load those of all shards")
     for each in states:
-        _check_whole(each)
+        check_place(each)
         _check_same_rows(each, chain)
-    return states[0] if isinstance(state, dict) else _of_all_shards(states, chain)
-
-
-def _check_whole(state: Any) -> None:
-    if not isinstance(state, dict) or not {"first_epoch", "rows"} <= state.keys():
-        raise CheckpointError("this is no place of a Dataset; load what state_dict() of one gave")
+    return _of_all_shards(states, chain) if is_of_all_shards else states[0]
 
 
 def _check_same_rows(state: State, chain: Chain) -> None:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from penstock.config.errors import DataError
+from penstock.config.nearest import hint
 from penstock.pipeline.dataset.first_rows import first_rows_of
+from penstock.pipeline.dataset.other_formats import refuse_other_format, telling_other_formats
 from penstock.readers.arrays.memory import survey_arrays
 from penstock.readers.arrays.survey import NumpySurvey
 from penstock.readers.files import DataFile
-from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted, survey
+from penstock.readers.sections import DatasetType, ReadingSection
+from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 
 _Key = tuple[tuple[str, ...] | None, int | None]
 
@@ -40,6 +43,16 @@ class Source(ABC):
         """The shape of a row of columns that have more axes than one: Arrow has only lists for them."""
         return {}
 
+    def no_column(self, name: str) -> DataError:
+        """That there is no such column, with the nearest."""
+        return DataError(
+            f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
+        )
+
+    def advice_on_text(self, column: str) -> str:
+        """What to do where a column is text and should be numbers."""
+        return ""
+
     @abstractmethod
     def _look(self, columns: Sequence[str] | None) -> Survey:
         """A survey of these columns."""
@@ -52,8 +65,27 @@ class Files(Source):
     reading: ReadingSection
     files: Sequence[DataFile]
 
+    @property
+    def _kind(self) -> DatasetType:
+        return DatasetType(dataset_type_of(self.reading, self.files))
+
+    def advice_on_text(self, column: str) -> str:
+        """Types of text files are found from samples, unless they are said."""
+        if self._kind not in (DatasetType.CsvDataset, DatasetType.JsonDataset):
+            return ""
+        return (
+            f"; where that is because of some bad values, say the type, types={{'{column}': 'float64'}}, and the first "
+            "of them is named"
+        )
+
     def _look(self, columns: Sequence[str] | None) -> Survey:
-        return survey(self.reading, self.files, Wanted(columns))
+        with telling_other_formats(self._kind, self.files):
+            found = survey(self.reading, self.files, Wanted(columns))
+        # Any text is CSV of some kind, and a look at lines that are no JSON finds no keys.
+        first_name = next(iter(found.columns.names), "")
+        if not first_name or first_name.startswith(("{", "[")):
+            refuse_other_format(self._kind, self.files[0])
+        return found
 
 
 class NumpyFiles(Files):
@@ -78,7 +110,8 @@ class TFRecords(Source):
         # Imported where it is needed: its kernels take a while to load.
         from penstock.readers.tfrecord.survey import survey_tfrecord_with
 
-        return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
+        with telling_other_formats(DatasetType.TFRecordDataset, self.files):
+            return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
 
 
 @dataclass(eq=False)

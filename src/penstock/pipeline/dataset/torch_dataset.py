@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.config.errors import CheckpointError
+from penstock.pipeline.dataset.arguments import epoch_argument
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset
 from penstock.pipeline.dataset.forms import Form
@@ -57,7 +58,7 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, in workers that are running too."""
-        self._asked_epoch.fill_(epoch)
+        self._asked_epoch.fill_(epoch_argument(epoch))
 
     def __getstate__(self) -> dict[str, Any]:
         """For workers that are not forked: the chain, and what was asked for; they look at the data themselves."""

@@ -9,6 +9,7 @@ _WORDS = {
     "data_config.max_batch_rows": ".batch(max_rows=)",
     "data_config.batch_cost_size": ".batch(limit=)",
     "data_config.batch_size": ".batch(rows)",
+    "data_config.sample_cost": "batch",
     "data_config.shuffle_buffer": ".shuffle(buffer)",
     "data_config.null_cost": ".batch(null_cost=)",
     "data_config.oversize": ".batch(oversize=)",

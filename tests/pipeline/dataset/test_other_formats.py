@@ -1,0 +1,144 @@
+"""A file of one format given to the call that reads another: the error names the call that reads it."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import penstock
+
+TABLE = pa.table({"age": [31, 22], "score": [0.5, 1.5]})
+LINES = "".join(json.dumps(row) + "\n" for row in TABLE.to_pylist())
+
+
+def write_stream(path):
+    with pa.ipc.new_stream(path, TABLE.schema) as stream:
+        stream.write_table(TABLE)
+
+
+WRITERS = {
+    "parquet": lambda path: pq.write_table(TABLE, path),
+    "csv": lambda path: pyarrow.csv.write_csv(TABLE, path),
+    "tabs": lambda path: path.write_text("age\tscore\n31\t0.5\n"),
+    "json": lambda path: path.write_text(LINES),
+    "array": lambda path: path.write_text(json.dumps(TABLE.to_pylist())),
+    "feather": lambda path: pyarrow.feather.write_feather(TABLE, path),
+    "stream": write_stream,
+    "tfrecord": lambda path: penstock.write_tfrecord(path, TABLE),
+    "npy": lambda path: np.save(path.open("wb"), np.arange(3)),
+    "npz": lambda path: np.savez(path.open("wb"), age=np.arange(3)),
+}
+"""Each writes a file; its name has no suffix that would tell."""
+
+LOOKS = {
+    "parquet": ("Parquet", "read_parquet"),
+    "csv": ("CSV", "read_csv"),
+    "tabs": ("CSV", "read_csv(..., delimiter='\\t')"),
+    "json": ("JSON", "read_json"),
+    "array": ("JSON", "read_json"),
+    "feather": ("Arrow IPC", "read_arrow"),
+    "stream": ("Arrow IPC", "read_arrow"),
+    "tfrecord": ("TFRecord", "read_tfrecord"),
+    "npy": ("NumPy", "read_numpy"),
+    "npz": ("NumPy", "read_numpy"),
+}
+NAMES = {
+    "read_parquet": "Parquet",
+    "read_csv": "CSV",
+    "read_json": "JSON",
+    "read_arrow": "Arrow IPC",
+    "read_tfrecord": "TFRecord",
+    "read_numpy": "NumPy",
+}
+PAIRS = [(written, call) for written in WRITERS for call, name in NAMES.items() if LOOKS[written][0] != name]
+
+
+@pytest.mark.parametrize(("written", "call"), PAIRS)
+def test_a_file_of_another_format_is_told_with_the_call_that_reads_it(tmp_path, written, call):
+    path = tmp_path / "data"
+    WRITERS[written](path)
+    looks, right_call = LOOKS[written]
+
+    with pytest.raises(penstock.DataError) as told:
+        getattr(penstock, call)(path)
+
+    assert str(told.value) == f"{path}: looks like {looks}, not {NAMES[call]}; use {right_call}"
+
+
+def test_a_schema_of_records_does_not_hide_the_format(tmp_path):
+    WRITERS["parquet"](tmp_path / "data")
+
+    with pytest.raises(penstock.DataError, match=r"looks like Parquet, not TFRecord; use read_parquet$"):
+        penstock.read_tfrecord(tmp_path / "data", schema={"age": "int64"})
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "message"),
+    [
+        ("data.csv.gz", "read_parquet", "looks like CSV compressed with gzip, not Parquet; use read_csv"),
+        (
+            "data.csv",
+            "read_parquet",
+            "looks like CSV compressed with gzip, not Parquet; use read_csv, and let its name end with .gz",
+        ),
+        ("data.csv", "read_csv", "looks like CSV compressed with gzip; let its name end with .gz"),
+    ],
+)
+def test_a_compressed_file_is_told_as_one(tmp_path, name, call, message):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"age,score\n31,0.5\n"))
+
+    with pytest.raises(penstock.DataError) as told:
+        getattr(penstock, call)(path)
+
+    assert str(told.value) == f"{path}: {message}"
+
+
+def test_a_damaged_file_of_the_right_format_is_told_as_damaged(tmp_path):
+    path = tmp_path / "data.parquet"
+    WRITERS["parquet"](path)
+    path.write_bytes(path.read_bytes()[:-20])
+
+    with pytest.raises(penstock.DataError, match="is not a whole Parquet file"):
+        penstock.read_parquet(path)
+
+
+def test_what_nobody_recognises_is_told_as_before(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(range(255, 155, -1)))
+
+    with pytest.raises(penstock.DataError, match="is not a whole Parquet file"):
+        penstock.read_parquet(path)
+
+
+def test_bad_values_make_a_column_text_and_the_cure_is_named(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("age,score\n31,0.5\nold,1.5\n")
+
+    for wrong in (
+        lambda data: data.batch(cost="age", limit=9),
+        lambda data: data.fill_nulls(age=0),
+    ):
+        with pytest.raises(penstock.PenstockError) as told:
+            wrong(penstock.read_csv(path))
+        assert str(told.value).endswith(
+            "; where that is because of some bad values, say the type, types={'age': 'float64'}, and the first of them "
+            "is named"
+        )
+    with pytest.raises(penstock.DataError) as told:
+        list(penstock.read_csv(path, types={"age": "float64"}).batch(2))
+    assert str(told.value) == (
+        f"{path}: row 1: column 'age': value 'old' is not double; correct it, or declare another type in types="
+    )
+
+
+def test_a_type_of_a_column_that_is_not_there(tmp_path):
+    (tmp_path / "data.csv").write_text("age,score\n31,0.5\n")
+
+    with pytest.raises(penstock.DataError, match=r"there is no column 'ages'; did you mean 'age'\?$"):
+        penstock.read_csv(tmp_path / "data.csv", types={"ages": "int64"})

@@ -1,0 +1,121 @@
+"""A run's batches for a loop of one's own: on another number of ranks, and what is told of wrong arguments."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from tests.cli.desk import Desk
+
+PAGE = Path(__file__).parents[2] / "docs" / "distributed.md"
+CSV = ("train_input_path: clicks.parquet", "train_input_path: clicks.csv")
+
+
+def users(batches: object) -> list[int]:
+    """The ids of all rows, which tell them apart."""
+    return [user for batch in batches for user in batch.sparse_features["base"]["user"].values().tolist()]
+
+
+def test_two_ranks_go_on_as_three(desk: Desk):
+    run = penstock.load_run("run.yaml", {"data_config.batch_size": 1})
+    seen, states = [], []
+    for rank in range(2):
+        with penstock.create_dataloader(run, world=penstock.World(rank, 2)) as batches:
+            seen += users([next(iter(batches))])
+            states.append(batches.state_dict())
+    states = json.loads(json.dumps(states))
+
+    for rank in range(3):
+        with penstock.create_dataloader(run, world=penstock.World(rank, 3), states=states) as batches:
+            seen += users(batches)
+
+    assert sorted(seen) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_example_of_the_page_gives_every_row_once(desk: Desk):
+    desk.write_run(("batch_size: 4", "batch_size: 1"))
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    [example] = [block for block in blocks if "states=states" in block]
+    names: dict[str, Any] = {}
+
+    exec(example, names)
+
+    assert names["num_rows_left"] == 6 - 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"world": (0, 2)},
+            "create_dataloader: world is (0, 2); give a penstock.World(rank, num_ranks)",
+        ),
+        (
+            {"states": {"epoch": 0}},
+            (
+                "create_dataloader: states is an object of type dict; give a list with what state_dict() gave on "
+                "every rank, such as states=[state]"
+            ),
+        ),
+        ({"mode": "training"}, "create_dataloader: mode is 'training'; did you mean 'train'?"),
+    ],
+    ids=["world", "states", "mode"],
+)
+def test_what_is_given_wrongly_is_told(desk: Desk, wrong: dict, message: str):
+    with pytest.raises(penstock.ConfigError) as told:
+        penstock.create_dataloader(penstock.load_run("run.yaml"), **wrong)
+
+    assert str(told.value) == message
+
+
+def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk):
+    run = penstock.load_run("run.yaml")
+    with penstock.create_dataloader(run, world=penstock.World(1, 2)) as batches:
+        state = batches.state_dict()
+
+    for states, problem in (
+        ([state], "missing: shard 0 of 2"),
+        ([state, state], "given more than once: shard 1 of 2; missing: shard 0 of 2"),
+    ):
+        with pytest.raises(penstock.CheckpointError) as told:
+            penstock.create_dataloader(run, states=states)
+        assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
+
+
+@pytest.mark.parametrize("bad_rows", ["error", "quarantine"])
+def test_a_label_that_samples_made_text_of_names_the_cure(desk: Desk, bad_rows: str):
+    desk.write("clicks.csv", "user_id,item_id,price,click\n1,9,0.5,0\n2,8,1.5,yes\n3,7,2.5,1\n")
+    desk.write_run(CSV)
+    edits = {"data_config.with_header": True, "data_config.bad_rows": bad_rows}
+
+    with pytest.raises(penstock.DataError) as told:
+        penstock.create_dataloader(penstock.load_run("run.yaml", edits))
+
+    assert str(told.value) == (
+        "clicks.csv: column 'click': not all of its values are numbers, so that it was taken for text; declare its "
+        "type in data_config.input_fields ({input_name: click, input_type: INT64}): then the first bad row is named, "
+        "or with data_config.bad_rows: quarantine all of them are set aside"
+    )
+
+
+def test_the_cure_works(desk: Desk):
+    desk.write("clicks.csv", "user_id,item_id,price,click\n1,9,0.5,0\n2,8,1.5,yes\n3,7,2.5,1\n")
+    desk.write_run(CSV)
+    edits = {
+        "data_config.with_header": True,
+        "data_config.input_fields": [{"input_name": "click", "input_type": "INT64"}],
+    }
+
+    with (
+        pytest.raises(
+            penstock.DataError, match=r"clicks.csv: row 1: column 'click': value 'yes' is not int64"
+        ),
+        penstock.create_dataloader(penstock.load_run("run.yaml", edits)) as batches,
+    ):
+        list(batches)
+    edits["data_config.bad_rows"] = "quarantine"
+    with penstock.create_dataloader(penstock.load_run("run.yaml", edits)) as batches:
+        assert sorted(users(batches)) == [1, 3]
