@@ -6,9 +6,14 @@ from tests.cli.desk import CLICKS, Change, Desk
 
 TEXTS = list("abcdef")
 BY_COST = ("batch_size: 4", "batch_size: 4\n  batch_cost_size: 10\n  sample_cost_field: cost")
-BY_LENGTH = ("batch_size: 4", 'batch_size: 4\n  batch_cost_size: 10\n  sample_cost: "sum_of_lengths(item_id)"')
+BY_LENGTH = (
+    "batch_size: 4",
+    'batch_size: 4\n  batch_cost_size: 10\n  sample_cost: "sum_of_lengths(item_id)"',
+)
 BUCKETED = ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  bucket_by: item_id")
 WEIGHTED = ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fields: [weight]")
+
+NO_LENGTH = "column 'item_id': is of type int64; only lists and texts of several steps have a length"
 
 
 @pytest.mark.parametrize("command", ["plan", "check"])
@@ -25,14 +30,12 @@ WEIGHTED = ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fie
         (
             BY_LENGTH,
             {},
-            "column 'item_id': is of type int64; only lists and texts of several steps have a length "
-            "(data_config.sample_cost)",
+            f"{NO_LENGTH} (data_config.sample_cost)",
         ),
         (
             BUCKETED,
             {},
-            "column 'item_id': is of type int64; only lists and texts of several steps have a length "
-            "(data_config.bucket_by)",
+            f"{NO_LENGTH} (data_config.bucket_by)",
         ),
     ],
     ids=["label", "sample weight", "cost", "cost by length", "bucket_by"],

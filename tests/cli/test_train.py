@@ -52,6 +52,21 @@ def test_continues(trained_desk: Desk, option: str):
     assert done.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows"
 
 
+def test_other_data_cannot_be_continued_on_and_the_cure_that_is_told_works(trained_desk: Desk):
+    trained_desk.write_clicks(user_id=[11, 12, 13, 14, 15, 16])
+    more = ["--set", "train_config.num_epochs=2"]
+
+    done = trained_desk.penstock("train", "run.yaml", "--continue_train", *more)
+    tune = ["--model_dir", "other", "--fine_tune_checkpoint", "run/checkpoints/step-2"]
+    cured = trained_desk.penstock("train", "run.yaml", *tune, *more)
+
+    assert done.stderr.splitlines()[-1].endswith(
+        "; put that file back, or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+    )
+    assert done.exit_code == 1
+    assert cured.exit_code == 0, cured.stderr
+
+
 def test_a_run_to_continue_that_never_began_is_fine_tuned(trained_desk: Desk):
     every_step = ["--set", "train_config.log_step_count_steps=1"]
     tune = ["--continue_train", "--fine_tune_checkpoint", "run/checkpoints/step-2"]

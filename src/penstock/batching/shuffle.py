@@ -16,6 +16,7 @@ from penstock.batching.stage import Stage
 from penstock.batching.waiting import WaitingRows
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Int64Array
+from penstock.readers.fingerprints import START_ANEW
 from penstock.readers.order import derive_generator
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
@@ -108,7 +109,7 @@ class Shuffle(Stage):
                 raise CheckpointError(
                     f"the position was saved with shuffle {name} {was.get(name)} but the run has "
                     f"{present.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
-                    "were, or start anew"
+                    f"were, or {START_ANEW}"
                 )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,9 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 DEBUG = "--debug"
 
+WANTED_NUMBERS = {"greater_than_equal": "{ge} or more", "int_parsing": "a whole number"}
+"""What an option takes, by the kind of error that its value gives."""
+
 
 class Program(TyperGroup):
     """The commands; without any, their list."""
@@ -43,6 +46,21 @@ class Program(TyperGroup):
 
 def usage_line(error: Any) -> str:
     """What is wrong, and where the right words are."""
-    message = str(error.format_message()).rstrip(".")
+    message = wrong_number(error) or str(error.format_message()).rstrip(".")
     command = error.ctx.command_path if error.ctx is not None else "penstock"
     return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+def wrong_number(error: Any) -> str | None:
+    """The option, its value, and which numbers it takes; None where the error is another."""
+    from pydantic import ValidationError
+
+    if not isinstance(error.__cause__, ValidationError):
+        return None
+    [problem, *_] = error.__cause__.errors()
+    wanted = WANTED_NUMBERS.get(problem["type"])
+    if wanted is None:
+        return None
+    value, option = str(problem["input"]), max(error.param.opts, key=len)
+    shown = value if value.removeprefix("-").isdecimal() else repr(value)
+    return f"{option}: is {shown}; give {wanted.format(**problem.get('ctx', {}))}"

@@ -12,6 +12,9 @@ Fingerprint = tuple[str, int, int | None, int]
 """A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
 a checksum of the part of its content that is cheap to read."""
 
+START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+"""What remains for whoever cannot go on from a saved position, as the end of an error."""
+
 _END_BYTES = 64 * KIB
 _FOOTER_LENGTH_BYTES = 4
 _FOOTER_TAIL_BYTES = 8
@@ -47,12 +50,12 @@ def check_same_files(
         if tuple(old) != new:
             raise CheckpointError(
                 f"{file.path}: is not the file that the position was saved with (was {_describe(old)}; "
-                f"is {_describe(new)}); put that file back, or start anew"
+                f"is {_describe(new)}); put that file back, or {START_ANEW}"
             )
     if len(saved) != len(present):
         raise CheckpointError(
             f"the position was saved with {len(saved)} files but there are {len(present)} now; "
-            "put the same files back, or start anew"
+            f"put the same files back, or {START_ANEW}"
         )
 
 
@@ -62,7 +65,7 @@ def check_same_seed(saved: int | None, present: int | None) -> None:
         raise CheckpointError(
             f"the position was saved with {_describe_order(saved)} but the run has "
             f"{_describe_order(present)}; "
-            "set data_config.shuffle and data_config.seed as they were, or start anew"
+            f"set data_config.shuffle and data_config.seed as they were, or {START_ANEW}"
         )
 
 

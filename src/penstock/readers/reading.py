@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Shard
-from penstock.readers.fingerprints import check_same_files, check_same_seed
+from penstock.readers.fingerprints import START_ANEW, check_same_files, check_same_seed
 from penstock.readers.lanes import Lanes, num_lanes
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.sequence import Piece, RowSequence
@@ -86,8 +86,8 @@ class BlockStream(RecordStream):
         check_same_seed(saved["seed"], self._seed)
         if saved["blocks"] != self._order["blocks"]:
             raise CheckpointError(
-                "the position was saved with other blocks of the same files; start anew, or read them with the "
-                "version that saved it"
+                "the position was saved with other blocks of the same files; read them with the version that saved "
+                f"it, or {START_ANEW}"
             )
         if saved["shard"] != self._order["shard"]:
             (old_index, old_count), (index, count) = saved["shard"], self._order["shard"]

@@ -75,6 +75,6 @@ class TableRows:
             if self._num_rows is not None and self._session.count != self._num_rows:
                 raise DataError(
                     f"{self._path}: has changed while it was being read: it had {self._num_rows} rows and has "
-                    f"{self._session.count}; start anew"
+                    f"{self._session.count}; run the command again when nobody writes to it"
                 )
         return self._session
