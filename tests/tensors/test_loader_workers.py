@@ -159,7 +159,7 @@ def test_the_same_processes_over_three_epochs(kept):
 
 
 def test_measuring_may_go_over_to_workers_without_changing_a_batch(kept):
-    eager = Rule(num_batches=4, least_batches=1, times=0)
+    eager = Rule(num_batches=4, least_batches=1, first_batches=0, times=0)
     with closing(loader(2, measured=True, rule=eager)) as one:
         assert [plain(batch) for batch in one] == epoch_of(kept[None])
         assert one.worker_pids

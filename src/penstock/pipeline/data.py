@@ -86,7 +86,8 @@ def open_source(
     if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
         quarantine = open_quarantine(data, surveyed.files, beside)
     parser = parser.of_files([file.path for file in surveyed.files])
-    parser.warm(surveyed.columns)
+    if surveyed.num_rows:  # types sampled from no rows say nothing
+        parser.warm(surveyed.columns)
     cutting.check(surveyed.columns, surveyed.files[0].path)
     return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine)
 
@@ -172,7 +173,7 @@ def workers_of(plan: WorkerPlan, shares: StageShares) -> Workers | None:
     """The workers that were planned."""
     if not plan.count or shares.workers is None:
         return None
-    return Workers(plan.count, shares.workers, plan.measured)
+    return Workers(plan.count, shares.workers, plan.measured, queue=shares.prefetch)
 
 
 def scoring_batches(

@@ -2,9 +2,11 @@
 
 import logging
 import time
+from dataclasses import replace
 
 import pytest
 
+from penstock.batching.workers import measured as measuring
 from penstock.batching.workers.choice import Workers, each_batch
 from penstock.batching.workers.measured import Judge, Rule, Timing
 from penstock.config.sizes import MIB
@@ -13,7 +15,7 @@ from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
 from tests.readers.samples import take
 
-RULE = Rule(num_batches=4, least_batches=2)
+RULE = Rule(num_batches=4, least_batches=2, first_batches=0)
 
 
 def verdict(most_workers=8, rule=RULE, **seconds):
@@ -45,19 +47,19 @@ def test_workers_where_the_function_takes_twice_as_long_as_all_else(function, be
 
 
 def test_it_waits_for_enough_batches_or_enough_time():
-    judge = Judge(Rule(num_batches=3, most_seconds=100, least_batches=1), 2)
+    judge = Judge(replace(RULE, num_batches=3, most_seconds=100, least_batches=1), 2)
     assert [judge.see(Timing(1, 0.1, 0)) for _ in range(3)] == [None, None, 2]
 
-    judge = Judge(Rule(num_batches=100, most_seconds=3.3, least_batches=2), 2)
+    judge = Judge(replace(RULE, num_batches=100, most_seconds=3.3), 2)
     assert [judge.see(Timing(1, 0.1, 0)) for _ in range(3)] == [None, None, 2]
 
-    judge = Judge(Rule(num_batches=100, most_seconds=1, least_batches=2), 2)
+    judge = Judge(replace(RULE, num_batches=100, most_seconds=1), 2)
     assert [judge.see(Timing(5, 0.1, 0)) for _ in range(2)] == [None, 2]
 
 
 def test_only_the_last_batches_count():
     """The first ones fill the queue behind: their consumer seems to take no time."""
-    judge = Judge(Rule(num_batches=6), 4)
+    judge = Judge(replace(RULE, num_batches=6), 4)
     for _ in range(3):
         judge.see(Timing(0.010, 0.001, 0.0))
     for _ in range(2):
@@ -66,12 +68,47 @@ def test_only_the_last_batches_count():
     assert judge.see(Timing(0.010, 0.001, 0.020)) == 0
 
 
+COMPILES, PARSES = Timing(9.0, 0.001, 0.0), Timing(0.001, 0.001, 0.0)
+
+
+def test_the_first_batches_do_not_count():
+    """They load and compile what is used for the first time: neither their seconds nor their number say anything."""
+    judge = Judge(replace(RULE, first_batches=3), 4)
+
+    verdicts = [judge.see(timing) for timing in [COMPILES] * 3 + [PARSES] * 4]
+
+    assert verdicts == [None] * 6 + [0]
+
+
+def test_a_batch_for_which_something_is_compiled_later_does_not_count():
+    judge = Judge(replace(RULE, num_batches=8, most_seconds=100), 4)
+
+    verdicts = [judge.see(timing) for timing in [PARSES] * 6 + [COMPILES, PARSES]]
+
+    assert verdicts == [None] * 7 + [0]
+
+
+def test_while_batches_wait_to_be_used_nothing_is_started():
+    """A queue that fills asks without a pause, however slow the consumer is; the verdict waits until it shows."""
+    judge = Judge(RULE, 4)
+    slow = Timing(0.010, 0.001, 0.0)
+
+    assert [judge.see(replace(slow, awaited=False)) for _ in range(20)] == [None] * 20
+    assert [judge.see(slow) for _ in range(2)] == [None, 4]
+
+
+def test_a_full_queue_shows_that_the_consumer_is_slow():
+    judge = Judge(RULE, 4)
+
+    assert [judge.see(Timing(0.010, 0.001, 0.020, awaited=False)) for _ in range(4)][-1] == 0
+
+
 def finish(result, _):
     return list(result)
 
 
-def measured(function, count=2, rule=RULE, sizes=(2,) * 12):
-    workers = Workers(count, Share("workers", MIB), measured=True, rule=rule)
+def measured(function, count=2, rule=RULE, sizes=(2,) * 12, queue=None):
+    workers = Workers(count, Share("workers", MIB), measured=True, rule=rule, queue=queue)
     return each_batch(stream_of_sizes(sizes), function, finish, workers)
 
 
@@ -91,6 +128,53 @@ def test_it_goes_over_to_workers_in_the_middle_of_an_epoch(caplog):
     assert "going on with 2 worker processes" in caplog.text
 
 
+class Clock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+def test_compiling_starts_no_workers(monkeypatch, caplog):
+    clock = Clock()
+    monkeypatch.setattr(measuring, "time", clock)
+    costs = iter([20.0, 5.0] + [0.001] * 10)
+
+    def parse(batch):
+        clock.now += next(costs)
+        return functions.numbers_of(batch)
+
+    def pack(result, _):
+        clock.now += 0.001
+        return list(result)
+
+    workers = Workers(2, Share("workers", MIB), measured=True, rule=replace(RULE, first_batches=2))
+    with (
+        caplog.at_level(logging.INFO),
+        each_batch(stream_of_sizes((2,) * 12), parse, pack, workers) as stage,
+    ):
+        assert list(stage) == PAIRS
+        assert stage.pids == []
+    assert caplog.messages == [
+        "of a batch's time parsing takes 1 ms, reading and packing 1 ms, the consumer 0 ms: "
+        "worker processes would not help"
+    ]
+
+
+def test_nothing_is_started_while_the_queue_behind_fills():
+    queue = Share("prefetch", MIB)
+    with measured(functions.slow, queue=queue) as stage:
+        items = []
+        for item in stage:
+            items.append(item)
+            queue.acquire(1)
+        assert items == PAIRS
+        assert stage.pids == []
+
+
 def test_it_stays_where_workers_would_not_help(caplog):
     with caplog.at_level(logging.INFO), measured(functions.numbers_of) as stage:
         items = []
@@ -104,7 +188,7 @@ def test_it_stays_where_workers_would_not_help(caplog):
 
 @pytest.mark.parametrize("stop", range(13))
 def test_any_place_is_the_same_before_and_after(stop):
-    with measured(functions.slow, count=1, rule=Rule(num_batches=3)) as stage:
+    with measured(functions.slow, count=1, rule=replace(RULE, num_batches=3)) as stage:
         taken = take(stage, stop)
         saved = stage.state_dict()
     plain = each_batch(stream_of_sizes((2,) * 12), functions.numbers_of, finish)

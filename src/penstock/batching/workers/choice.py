@@ -27,6 +27,8 @@ class Workers:
 
     patience: Patience = DEFAULT_PATIENCE
     rule: Rule = DEFAULT_RULE
+    queue: Share | None = None
+    """Where batches wait to be used, if there is such a place: while it holds some, nobody waits for workers."""
 
 
 def each_batch(
@@ -56,5 +58,5 @@ def each_batch(
     if workers is None or not workers.count:
         return when_it_helps(source, function, finish, start, most_workers=0)
     if workers.measured:
-        return when_it_helps(source, function, finish, start, workers.count, workers.rule)
+        return when_it_helps(source, function, finish, start, workers.count, workers.rule, workers.queue)
     return start(workers.count)

@@ -2,11 +2,12 @@
 
 The rule: of the last batches, the function took more than twice what has to stay in this process (reading and
 finishing), and more than twice what the consumer let pass before it asked for the next. Whoever asks slowly would
-not get more from workers.
+not get more from workers, and nor would one who has batches waiting.
 """
 
 import logging
 import math
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import pyarrow as pa
 from penstock.batching.workers.ends import NotLoadable
 from penstock.batching.workers.stage import InWorkers
 from penstock.readers.stream import Stream
+from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 T = TypeVar("T")
@@ -26,10 +28,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When measuring is enough, and what must come out of it for workers to be started.
+    """When measuring is enough, and what must come out of it for workers to be started."""
 
-    A queue behind this stage asks without a pause until it is full: `num_batches` should be more than it holds.
-    """
+    first_batches: int = 8
+    """Not counted: for them, much is loaded or compiled that later ones find."""
 
     num_batches: int = 64
     most_seconds: float = 10.0
@@ -49,6 +51,8 @@ class Timing:
     function: float
     beside: float
     consumer: float
+    awaited: bool = True
+    """Whether nothing else was there to be used when this batch was ready."""
 
 
 class Judge:
@@ -58,26 +62,32 @@ class Judge:
         self._rule = rule
         self._most_workers = most_workers
         self._last: deque[Timing] = deque(maxlen=max(1, rule.num_batches // 2))
-        self._num_batches, self._seconds = 0, 0.0
+        self._num_batches, self._seconds = -rule.first_batches, 0.0
 
     def see(self, timing: Timing) -> int | None:
         """Count a batch. The number of workers to have from now on, 0 for none; None: not decided yet."""
-        self._last.append(timing)
         self._num_batches += 1
+        if self._num_batches <= 0:
+            return None
+        self._last.append(timing)
         self._seconds += timing.function + timing.beside + timing.consumer
         enough = self._num_batches >= self._rule.num_batches or self._seconds >= self._rule.most_seconds
         return self._verdict() if enough and self._num_batches >= self._rule.least_batches else None
 
-    def _verdict(self) -> int:
-        function = sum(timing.function for timing in self._last)
-        beside = sum(timing.beside for timing in self._last)
-        consumer = sum(timing.consumer for timing in self._last)
+    def _verdict(self) -> int | None:
+        """None: workers would make batches faster, but nobody has had to wait for one yet."""
+        # The median: a batch for which something is compiled takes as long as thousands of others.
+        function = statistics.median(timing.function for timing in self._last)
+        beside = statistics.fmean(timing.beside for timing in self._last)
+        consumer = statistics.fmean(timing.consumer for timing in self._last)
         slowest = max(beside, consumer, 1e-9)
         helps = function > self._rule.times * slowest
+        if helps and 2 * sum(timing.awaited for timing in self._last) <= len(self._last):
+            return None
         num_workers = min(self._most_workers, math.ceil(function / slowest)) if helps else 0
         _logger.info(
             "of a batch's time parsing takes %.0f ms, reading and packing %.0f ms, the consumer %.0f ms: %s",
-            *(1000 * seconds / len(self._last) for seconds in (function, beside, consumer)),
+            *(1000 * seconds for seconds in (function, beside, consumer)),
             f"going on with {num_workers} worker processes"
             if num_workers
             else "worker processes would not help",
@@ -92,9 +102,14 @@ def when_it_helps(
     start: Callable[[int], InWorkers[T]],
     most_workers: int,
     rule: Rule = DEFAULT_RULE,
+    queue: Share | None = None,
 ) -> "Measured[T]":
-    """The same items whoever makes them: this process, or the workers that `start` makes over the same source."""
-    return Measured(source, function, finish, start, Judge(rule, most_workers) if most_workers else None)
+    """The same items whoever makes them: this process, or the workers that `start` makes over the same source.
+
+    `queue` is the share of the queue where items wait to be used. It asks without a pause until it is full, so that
+    what it holds, and not when it asks, tells whether anybody waits for items.
+    """
+    return Measured(source, function, finish, start, Judge(rule, most_workers) if most_workers else None, queue)
 
 
 class Measured(Generic[T]):
@@ -107,10 +122,12 @@ class Measured(Generic[T]):
         finish: Callable[[Any, pa.RecordBatch], T],
         start: Callable[[int], InWorkers[T]],
         judge: Judge | None = None,
+        queue: Share | None = None,
     ) -> None:
         self._source, self._function, self._finish, self._start = source, function, finish, start
         self._judge = judge
         """None: decided."""
+        self._queue = queue
         self._workers: InWorkers[T] | None = None
 
     def __iter__(self) -> Iterator[T]:
@@ -162,13 +179,14 @@ class Measured(Generic[T]):
                 parsed_at = time.perf_counter()
                 item = self._finish(result, batch)
                 del batch, result
+                awaited = self._queue is None or self._queue.held_bytes == 0
                 finished_at = time.perf_counter()
                 yield item
                 del item
                 asked_at = time.perf_counter()
                 beside = (read_at - ended_at) + (finished_at - parsed_at)
                 ended_at = asked_at
-                if self._decide(Timing(parsed_at - read_at, beside, asked_at - finished_at)):
+                if self._decide(Timing(parsed_at - read_at, beside, asked_at - finished_at, awaited)):
                     return
         finally:
             if (close := getattr(batches, "close", None)) is not None:
