@@ -18,6 +18,7 @@ from penstock.batching.read_ahead import read_ahead
 from penstock.batching.rows import cut_by_rows
 from penstock.batching.shuffle import shuffle
 from penstock.batching.watching import watch_order
+from penstock.config.errors import CheckpointError
 from penstock.config.sizes import MIB
 from penstock.readers.blocks import Blocks
 from penstock.readers.stream import RecordStream, Stream
@@ -175,3 +176,10 @@ def test_a_chain_over_files_with_a_budget_of_its_own() -> None:
     with prefetch(cut_by_rows(stream_of_sizes([1000] * 5), 256), share) as stage:
         assert flat(stage) == list(range(5000))
     assert share.held_bytes == 0
+
+
+@each_stage
+@pytest.mark.parametrize("state", [None, {}, {"epoch": 1}, "place"])
+def test_what_is_no_place_is_refused(make: Make, state: object) -> None:
+    with _opened(make, SIZES) as stage, pytest.raises(CheckpointError, match="is no place in the data"):
+        stage.load_state_dict(state)

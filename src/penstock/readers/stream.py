@@ -1,12 +1,13 @@
 """What every reader and every batching stage is: something one can iterate, stop, save and continue."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from penstock.config.errors import CheckpointError
 from penstock.readers.done import Done
 from penstock.runtime.state import State
 
@@ -102,6 +103,8 @@ class RecordStream(ABC):
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that was saved in the same order."""
+        if not isinstance(state, Mapping) or not state.keys() >= {"epoch", "row", "done", "order"}:
+            raise CheckpointError(f"{state!r:.80} is no place in the data; load what state_dict() gave")
         self.check_order(state["order"])
         done = None if state["done"] is None else Done.of_state(state["done"])
         self.go_to(Place(state["epoch"], state["row"], done))
