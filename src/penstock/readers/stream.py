@@ -1,7 +1,7 @@
 """What every reader and every batching stage is: something one can iterate, stop, save and continue."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -103,7 +103,7 @@ class RecordStream(ABC):
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that was saved in the same order."""
-        if not isinstance(state, Mapping) or not state.keys() >= {"epoch", "row", "done", "order"}:
+        if not {"epoch", "row", "done", "order"} <= set(state or ()):
             raise CheckpointError(f"{state!r:.80} is no place in the data; load what state_dict() gave")
         self.check_order(state["order"])
         done = None if state["done"] is None else Done.of_state(state["done"])
