@@ -62,7 +62,9 @@ def test_eval_tells_how_many_rows_it_left_out(place):
     )
 
     assert (trained.code, done.code) == (0, 0), done.err
-    assert "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl" in done.out.splitlines()
+    assert (
+        "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl" in done.out.splitlines()
+    )
     result = json.loads((place.folder / "run" / "result.json").read_text())
     assert (result["rows"], result["num_bad_rows"]) == (6_000 - 3, 3)
     assert result["bad_rows"] == "run/data/eval/bad_rows.jsonl"

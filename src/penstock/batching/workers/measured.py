@@ -109,7 +109,9 @@ def when_it_helps(
     `queue` is the share of the queue where items wait to be used. It asks without a pause until it is full, so that
     what it holds, and not when it asks, tells whether anybody waits for items.
     """
-    return Measured(source, function, finish, start, Judge(rule, most_workers) if most_workers else None, queue)
+    return Measured(
+        source, function, finish, start, Judge(rule, most_workers) if most_workers else None, queue
+    )
 
 
 class Measured(Generic[T]):
