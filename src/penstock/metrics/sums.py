@@ -1,0 +1,117 @@
+"""Metrics that are a function of a few sums over rows: everything such metrics do alike, written once."""
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.metrics.metric import MetricState, Values, restored
+from penstock.runtime.collectives import Collectives
+
+
+class SumsMetric(ABC):
+    """Holds named sums. They add up over batches, over merged metrics and over ranks.
+
+    A metric of this kind adds to `self._sums` in `update` and gives its number in `_value`.
+    """
+
+    name: ClassVar[str]
+    """The name of its section, for messages."""
+
+    def __init__(self, sums: Mapping[str, NDArray[Any]]) -> None:
+        """`sums`: the arrays to add to, all zero."""
+        self._sums: MetricState = {**sums, "num_left_out": np.zeros((), dtype=np.int64)}
+
+    @abstractmethod
+    def update(self, preds: Values, target: Values) -> None:
+        """Add the rows of one batch."""
+
+    @abstractmethod
+    def _value(self) -> float:
+        """The number, where it is defined."""
+
+    @property
+    @abstractmethod
+    def undefined_because(self) -> str | None:
+        """Why there is no value; None when there is one."""
+
+    def compute(self) -> float:
+        """The value over all rows so far; NaN when it is undefined."""
+        return self._value() if self.undefined_because is None else math.nan
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of another of the same kind and settings."""
+        for name, own in self._sums.items():
+            added = other._sums[name]
+            if added.shape != own.shape:
+                raise DataError(
+                    f"{self.name}: {name} of shape {added.shape} cannot be merged with shape {own.shape}; "
+                    "give both the same settings"
+                )
+        self._sums = {name: own + other._sums[name] for name, own in self._sums.items()}
+
+    def reduced(self, collectives: Collectives) -> Self:
+        """One that has seen the rows of all ranks. Every rank must call."""
+        whole = copy.copy(self)
+        whole._sums = {name: collectives.sum(own) for name, own in self._sums.items()}
+        return whole
+
+    def reset(self) -> None:
+        """Forget every row."""
+        self._sums = {name: np.zeros_like(own) for name, own in self._sums.items()}
+
+    def state_dict(self) -> MetricState:
+        """The sums, by name."""
+        return {name: own.copy() for name, own in self._sums.items()}
+
+    def load_state_dict(self, state: MetricState) -> None:
+        """Go on from saved sums."""
+        self._sums = restored(state, self._sums, self.name)
+
+    @property
+    def num_left_out(self) -> int:
+        """Rows whose prediction is NaN."""
+        return int(self._sums["num_left_out"])
+
+
+class RowValues(NamedTuple):
+    """What each usable row of a batch contributes to a mean."""
+
+    values: NDArray[Any]
+    num_left_out: int
+
+
+class RowMean(SumsMetric):
+    """The mean over rows of a number that each row gives by itself."""
+
+    def __init__(self) -> None:
+        super().__init__({"total": np.zeros((), np.float64), "num_rows": np.zeros((), np.int64)})
+
+    @classmethod
+    def from_section(cls, section: Any) -> Self:
+        """Without options of its own, the section says nothing."""
+        return cls()
+
+    @abstractmethod
+    def _row_values(self, preds: Values, target: Values) -> RowValues:
+        """The number of each row of a batch that has one."""
+
+    def update(self, preds: Values, target: Values) -> None:
+        """Add the rows of one batch."""
+        values, num_left_out = self._row_values(preds, target)
+        self._sums["total"] += np.sum(values, dtype=np.float64)
+        self._sums["num_rows"] += len(values)
+        self._sums["num_left_out"] += num_left_out
+
+    def _value(self) -> float:
+        return float(self._sums["total"] / self._sums["num_rows"])
+
+    @property
+    def undefined_because(self) -> str | None:
+        """Why there is no value; None when there is one."""
+        return None if self._sums["num_rows"] else "no rows"
