@@ -1,14 +1,18 @@
 """Learning rates by their formulas."""
 
+import math
+
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.optim.schedules import build_schedule, preview_schedule
+from penstock.optim.schedules import build_schedule, preview_schedule, schedule_of
 from penstock.optim.sections import (
     ConstantLR,
     CosineAnnealingLR,
+    CosineAnnealingWarmRestartsLR,
     DenseOptimizer,
     ExponentialDecayLR,
+    ManualStepLR,
     SparseOptimizer,
 )
 
@@ -71,9 +75,106 @@ def test_no_schedule_is_a_constant_one():
     assert preview_schedule(ConstantLR(), 0.3, 1) == [0.3, 0.3]
 
 
-def test_a_schedule_without_a_builder_says_so():
-    with pytest.raises(ConfigError, match="CosineAnnealingLR is not available yet; available: ConstantLR"):
-        preview_schedule(CosineAnnealingLR(T_max=4), lr=1.0, steps=2)
+def test_the_example_of_cosine_annealing():
+    section = CosineAnnealingLR(T_max=4, min_learning_rate=0.002)
+
+    assert preview_schedule(section, lr=0.01, steps=5) == pytest.approx(
+        [0.01, 0.00882843, 0.006, 0.00317157, 0.002, 0.002], abs=5e-9
+    )
+
+
+def test_a_rate_that_is_written_down_begins_after_its_size():
+    section = ManualStepLR(schedule_sizes=[2, 4], learning_rates=[0.1, 0.01])
+
+    assert preview_schedule(section, lr=1.0, steps=6) == [1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
+
+
+def test_the_warm_up_of_written_rates_is_a_line_to_the_first_of_them():
+    section = ManualStepLR(schedule_sizes=[4, 5], learning_rates=[5.0, 2.0], warmup=True)
+
+    assert preview_schedule(section, lr=1.0, steps=6) == [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "factor", "restarts"),
+    [(1, 3, [0, 1, 4, 13, 40, 121]), (3, 1, [0, 3, 6, 9, 12]), (2, 2, [0, 2, 6, 14, 30])],
+)
+def test_a_warm_restart_falls_exactly_on_its_step(first, factor, restarts):
+    section = CosineAnnealingWarmRestartsLR(T_0=first, T_mult=factor)
+    rates = preview_schedule(section, lr=1.0, steps=restarts[-1])
+
+    assert [step for step, rate in enumerate(rates) if rate == 1.0] == restarts
+
+
+def test_a_restart_late_in_a_run_is_not_missed_by_one():
+    restart = (3**25 - 1) // 2
+    schedule = schedule_of(CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3), 1.0)
+
+    assert schedule.value(restart, 0) == 1.0
+    assert schedule.value(restart - 1, 0) < 1e-12
+
+
+WARM = {"warmup_size": 3, "warmup_learning_rate": 0.1}
+
+
+def warmed(rate, base, n):
+    """The warm-up of the run file, before a rate that counts from its end."""
+    return 0.1 + (base - 0.1) * n / 3 if n < 3 else rate(n - 3)
+
+
+def restarting(m):
+    """0.02 + 0.24 * (1 + cos) with cycles of 1, 3, 9, ... steps."""
+    size = 1
+    while m >= size:
+        m, size = m - size, size * 3
+    return 0.02 + 0.24 * (1 + math.cos(math.pi * m / size))
+
+
+FORMULAS = {
+    "exponential": (
+        ExponentialDecayLR(decay_size=7, decay_factor=0.9, staircase=False, min_learning_rate=0.02, **WARM),
+        lambda m: max(0.5 * 0.9 ** (m / 7), 0.02),
+    ),
+    "stairs": (
+        ExponentialDecayLR(decay_size=7, decay_factor=0.9, min_learning_rate=0.02, **WARM),
+        lambda m: max(0.5 * 0.9 ** (m // 7), 0.02),
+    ),
+    "cosine": (
+        CosineAnnealingLR(T_max=50, min_learning_rate=0.02, **WARM),
+        lambda m: 0.02 + 0.24 * (1 + math.cos(math.pi * min(m, 50) / 50)),
+    ),
+    "restarts": (CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3, min_learning_rate=0.02, **WARM), restarting),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_step_equals_the_formula_also_in_and_after_the_warm_up(name):
+    section, rate = FORMULAS[name]
+
+    assert preview_schedule(section, lr=0.5, steps=500) == pytest.approx(
+        [warmed(rate, 0.5, n) for n in range(501)], abs=1e-12, rel=0
+    )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_base_of_zero_stays_zero_in_every_schedule(name):
+    assert preview_schedule(FORMULAS[name][0], lr=0.0, steps=10) == [0.0] * 11
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_schedule_can_count_epochs(name):
+    by_epoch = FORMULAS[name][0].model_copy(update={"by_epoch": True})
+
+    assert schedule_of(by_epoch, 0.5).value(step=99, epoch=5) == schedule_of(FORMULAS[name][0], 0.5).value(
+        5, 0
+    )
+
+
+def test_what_is_no_schedule_is_refused():
+    with pytest.raises(
+        ConfigError, match="DenseOptimizer is not the section of a schedule; known: ConstantLR, "
+    ):
+        preview_schedule(DenseOptimizer(adam_optimizer={}), lr=1.0, steps=2)
 
 
 def test_a_schedule_can_be_written_as_in_a_run_file():

@@ -38,3 +38,14 @@ def test_a_pattern_of_parameter_names_must_be_one():
     part = {"regex_pattern": "deep.(", "adam_optimizer": {}}
     with pytest.raises(ValidationError, match="which is no regular expression"):
         DenseOptimizer.model_validate({"adam_optimizer": {}, "part_optimizers": [part]})
+
+
+@pytest.mark.parametrize("optimizer", [DenseOptimizer, SparseOptimizer])
+def test_a_rate_that_float32_cannot_hold_is_refused(optimizer):
+    with pytest.raises(ValidationError, match=r"is 1e\+39, which is infinite in the float32 of parameters"):
+        optimizer.model_validate({"adam_optimizer": {"lr": 1e39}})
+
+
+def test_nesterov_without_momentum_is_refused():
+    with pytest.raises(ValidationError, match="needs a momentum above 0 and no dampening"):
+        DenseOptimizer.model_validate({"sgd_optimizer": {"nesterov": True, "dampening": 0.5}})

@@ -1,32 +1,50 @@
-"""Learning rates as pure functions of the steps or epochs that are completed.
+"""Learning rates over a run: pure functions of the steps or epochs that are completed.
 
-Nothing here has a state: a resumed run asks for the rate of its step and gets the one it would have had.
+None but reduce-on-plateau (`plateau`) has a state: a resumed run asks for the rate of its step and gets the one it
+would have had.
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.config.errors import ConfigError
 from penstock.config.load import parse_section
 from penstock.config.section import Section
+from penstock.optim.formulas import (
+    Formula,
+    constant,
+    cosine_annealing,
+    cosine_warm_restarts,
+    exponential_decay,
+    manual_step,
+)
+from penstock.optim.plateau import PlateauSchedule
 from penstock.optim.sections import (
     ConstantLR,
-    DenseOptimizer,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestartsLR,
     ExponentialDecayLR,
+    ManualStepLR,
+    ReduceOnPlateauLR,
     ScheduleOptions,
     SparseOptimizer,
 )
+from penstock.optim.sections.dense import DenseOptimizerOptions
 
-Formula = Callable[[float, int], float]
-"""From the base rate and the number of completed steps (or epochs) to a rate."""
+
+class Schedule(Protocol):
+    """A learning rate over a run."""
+
+    def value(self, step: int, epoch: int) -> float:
+        """The rate after so many completed steps and epochs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """A learning rate over a run."""
+class FormulaSchedule:
+    """A learning rate that depends on nothing but the place in the run."""
 
     base: float
     """The rate that the optimizer's section names."""
@@ -40,7 +58,7 @@ class Schedule:
         return self.formula(self.base, epoch if self.by_epoch else step) if self.base else 0.0
 
 
-def build_schedule(section: SparseOptimizer | DenseOptimizer) -> Schedule:
+def build_schedule(section: SparseOptimizer | DenseOptimizerOptions) -> Schedule:
     """The schedule of an optimizer's section; constant when it names none."""
     optimizer = section.chosen("optimizer")
     if optimizer is None:
@@ -52,7 +70,8 @@ def build_schedule(section: SparseOptimizer | DenseOptimizer) -> Schedule:
 def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int) -> list[float]:
     """The rates after 0, 1, ..., `steps` completed steps (or epochs, when the section counts them) on a base of `lr`.
 
-    The section is a schedule's own, such as `ExponentialDecayLR`, or what a run file would say:
+    Reduce-on-plateau moves by evaluations alone, so that its preview is the base rate. The section is a schedule's
+    own, such as `ExponentialDecayLR`, or what a run file would say:
 
     >>> preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}, 0.8, 3)
     [0.8, 0.4, 0.2, 0.1]
@@ -66,42 +85,21 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
 
 def schedule_of(section: Section, lr: float) -> Schedule:
     """The schedule of its own section, on a base rate of `lr`."""
-    build = SCHEDULES.get(type(section))
+    if isinstance(section, ReduceOnPlateauLR):
+        return PlateauSchedule(section, lr)
+    build = FORMULAS.get(type(section))
     if build is None:
-        names = ", ".join(known.__name__ for known in SCHEDULES)
-        raise ConfigError(f"the schedule {type(section).__name__} is not available yet; available: {names}")
-    return Schedule(lr, build(section), getattr(section, "by_epoch", False))
+        known: list[type[Section]] = [*FORMULAS, ReduceOnPlateauLR]
+        names = ", ".join(each.__name__ for each in known)
+        raise ConfigError(f"{type(section).__name__} is not the section of a schedule; known: {names}")
+    return FormulaSchedule(lr, build(section), getattr(section, "by_epoch", False))
 
 
-def constant(_section: ConstantLR) -> Formula:
-    """Always the base rate."""
-    return lambda base, completed: base
-
-
-def exponential_decay(section: ExponentialDecayLR) -> Formula:
-    """base * decay_factor ^ (completed / decay_size), with staircase floored, never under the minimum."""
-    size, factor, minimum = section.decay_size, section.decay_factor, section.min_learning_rate
-
-    def rate(base: float, completed: int) -> float:
-        exponent = completed // size if section.staircase else completed / size
-        return max(base * math.pow(factor, exponent), minimum)
-
-    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
-
-
-def warmed_up(formula: Formula, start: float, size: int) -> Formula:
-    """A line from `start` to the base rate over `size` steps, then the formula, counting from there."""
-
-    def rate(base: float, completed: int) -> float:
-        if completed < size:
-            return start + (base - start) * completed / size
-        return formula(base, completed - size)
-
-    return rate
-
-
-SCHEDULES: dict[type[Section], Callable[[Any], Formula]] = {
+FORMULAS: dict[type[Section], Callable[[Any], Formula]] = {
     ConstantLR: constant,
     ExponentialDecayLR: exponential_decay,
+    ManualStepLR: manual_step,
+    CosineAnnealingLR: cosine_annealing,
+    CosineAnnealingWarmRestartsLR: cosine_warm_restarts,
 }
-"""The schedules of the run file, by their section."""
+"""The schedules of the run file that are formulas, by their section."""

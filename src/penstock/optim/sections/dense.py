@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat
+from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat, model_validator
 
 from penstock.config.markers import Ignored, Later
 from penstock.config.section import Section
 from penstock.config.values import Probability
+from penstock.optim.sections.numbers import LearningRate, MomentDecay
 from penstock.optim.sections.schedules import ScheduleOptions
 
 _FUSED = Ignored("the implementation is chosen by the device")
@@ -17,7 +18,7 @@ _FUSED = Ignored("the implementation is chosen by the device")
 class DenseOptions(Section):
     """What every dense optimizer says."""
 
-    lr: NonNegativeFloat = 0.002
+    lr: LearningRate = 0.002
     """Base learning rate."""
 
     weight_decay: NonNegativeFloat = 0.0
@@ -39,6 +40,12 @@ class SGDOptimizer(DenseOptions):
     fused: Annotated[bool, _FUSED] = False
     """Of the old schema."""
 
+    @model_validator(mode="after")
+    def _nesterov_looks_along_the_momentum(self) -> Self:
+        if self.nesterov and (not self.momentum or self.dampening):
+            raise ValueError("nesterov needs a momentum above 0 and no dampening")
+        return self
+
 
 class AdagradOptimizer(DenseOptions):
     """Adagrad."""
@@ -56,10 +63,10 @@ class AdagradOptimizer(DenseOptions):
 class AdamOptions(DenseOptions):
     """What Adam and AdamW say."""
 
-    beta1: Probability = 0.9
+    beta1: MomentDecay = 0.9
     """Decay of the mean of gradients."""
 
-    beta2: Probability = 0.999
+    beta2: MomentDecay = 0.999
     """Decay of the mean of squared gradients."""
 
     eps: PositiveFloat = 1e-08

@@ -8,6 +8,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model
 
 from penstock.config.markers import Later
 from penstock.config.section import Section
+from penstock.optim.sections.numbers import LearningRate
 
 
 class ConstantLR(Section):
@@ -17,13 +18,13 @@ class ConstantLR(Section):
 class WarmupOptions(Section):
     """A line from a small learning rate to the base one, before the schedule proper begins."""
 
-    warmup_learning_rate: NonNegativeFloat = 0.0
+    warmup_learning_rate: LearningRate = 0.0
     """Where the line starts."""
 
     warmup_size: NonNegativeInt = 0
     """Steps or epochs of the line."""
 
-    min_learning_rate: NonNegativeFloat = 0.0
+    min_learning_rate: LearningRate = 0.0
     """The schedule does not go below."""
 
     by_epoch: bool = False
@@ -49,7 +50,7 @@ class ManualStepLR(Section):
     schedule_sizes: list[PositiveInt] = []
     """After how many steps or epochs each of the rates begins."""
 
-    learning_rates: list[NonNegativeFloat] = []
+    learning_rates: list[LearningRate] = []
     """The rates."""
 
     warmup: bool = False
@@ -112,7 +113,7 @@ class ReduceOnPlateauLR(Section):
     min_delta: NonNegativeFloat = 0.0
     """Less than this is no improvement."""
 
-    min_learning_rate: NonNegativeFloat = 0.0
+    min_learning_rate: LearningRate = 0.0
     """The schedule does not go below."""
 
 
@@ -132,13 +133,9 @@ class ScheduleOptions(Section):
 
     constant_learning_rate: ConstantLR | None = None
     exponential_decay_learning_rate: ExponentialDecayLR | None = None
-    manual_step_learning_rate: Annotated[ManualStepLR | None, Later("manual_step_learning_rate")] = None
-    cosine_annealing_learning_rate: Annotated[
-        CosineAnnealingLR | None, Later("cosine_annealing_learning_rate")
-    ] = None
-    cosine_annealing_warm_restarts_learning_rate: Annotated[
-        CosineAnnealingWarmRestartsLR | None, Later("cosine_annealing_warm_restarts_learning_rate")
-    ] = None
+    manual_step_learning_rate: ManualStepLR | None = None
+    cosine_annealing_learning_rate: CosineAnnealingLR | None = None
+    cosine_annealing_warm_restarts_learning_rate: CosineAnnealingWarmRestartsLR | None = None
     reduce_on_plateau_learning_rate: Annotated[
         ReduceOnPlateauLR | None, Later("reduce_on_plateau_learning_rate")
     ] = None

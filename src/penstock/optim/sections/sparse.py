@@ -9,6 +9,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.config.values import Probability
+from penstock.optim.sections.numbers import LearningRate, MomentDecay
 from penstock.optim.sections.schedules import ScheduleOptions
 
 
@@ -23,7 +24,7 @@ class WeightDecayMode(StrEnum):
 class FusedOptions(Section):
     """What every fused optimizer says."""
 
-    lr: NonNegativeFloat = 0.002
+    lr: LearningRate = 0.002
     """Base learning rate."""
 
     gradient_clipping: bool = False
@@ -36,10 +37,10 @@ class FusedOptions(Section):
 class FusedMomentOptions(FusedOptions):
     """What the fused optimizers with two moments say."""
 
-    beta1: Probability = 0.9
+    beta1: MomentDecay = 0.9
     """Decay of the mean of gradients."""
 
-    beta2: Probability = 0.999
+    beta2: MomentDecay = 0.999
     """Decay of the mean of squared gradients."""
 
     weight_decay: NonNegativeFloat = 0.0

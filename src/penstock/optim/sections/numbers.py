@@ -1,0 +1,22 @@
+"""Numbers that optimizers take."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+_LARGEST_FLOAT32 = 3.4028234e38
+
+
+def _finite_in_float32(value: float) -> float:
+    if value > _LARGEST_FLOAT32:
+        raise ValueError(
+            f"is {value}, which is infinite in the float32 of parameters; the largest is {_LARGEST_FLOAT32}"
+        )
+    return value
+
+
+LearningRate = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
+"""A rate from 0 on that a parameter can still be multiplied by."""
+
+MomentDecay = Annotated[float, Field(ge=0, lt=1)]
+"""The share of a running mean that is kept; with 1 it would never learn."""
