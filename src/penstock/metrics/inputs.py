@@ -17,6 +17,30 @@ class BinaryRows(NamedTuple):
     num_left_out: int
 
 
+class NumberRows(NamedTuple):
+    """Rows with a predicted and a true number."""
+
+    predictions: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    num_left_out: int
+
+
+class ClassRows(NamedTuple):
+    """Rows with a probability for each class, and the class that happened."""
+
+    probabilities: NDArray[np.floating[Any]]
+    labels: NDArray[np.intp]
+    num_left_out: int
+
+
+class CandidateRows(NamedTuple):
+    """Rows with a similarity for each candidate, and which candidates were right."""
+
+    similarities: NDArray[np.floating[Any]]
+    is_relevant: NDArray[np.bool_]
+    num_left_out: int
+
+
 def as_array(values: Values) -> NDArray[Any]:
     """A NumPy array of the values; a torch tensor may need gradients, be on a device, or be bfloat16."""
     if hasattr(values, "detach"):
@@ -27,23 +51,89 @@ def as_array(values: Values) -> NDArray[Any]:
 
 def binary_rows(preds: Values, target: Values, owner: str) -> BinaryRows:
     """Probabilities and labels of the rows whose prediction is a number; anything else is a DataError."""
-    probabilities = np.ravel(as_array(preds))
+    predictions = as_array(preds)
+    if predictions.ndim == 2 and predictions.shape[1] > 1:
+        raise DataError(
+            f"{owner}: predictions of {predictions.shape[1]} classes; give it the probability of one, "
+            "or use multiclass_auc or accuracy"
+        )
+    probabilities = _floating(np.ravel(predictions))
     labels = np.ravel(as_array(target))
-    if len(probabilities) != len(labels):
-        raise DataError(f"{owner}: {len(probabilities)} predictions for {len(labels)} labels")
-    if probabilities.dtype not in (np.float32, np.float64):
-        probabilities = probabilities.astype(np.float64)
+    _check_lengths(probabilities, labels, owner)
     is_positive = _checked_labels(labels, owner)
-    missing = np.isnan(probabilities)
-    num_left_out = int(np.count_nonzero(missing))
-    if num_left_out:
-        probabilities, is_positive = probabilities[~missing], is_positive[~missing]
+    usable, num_left_out = _usable(~np.isnan(probabilities))
+    probabilities, is_positive = probabilities[usable], is_positive[usable]
     _check_range(probabilities, owner)
     return BinaryRows(probabilities, is_positive, num_left_out)
 
 
+def number_rows(preds: Values, target: Values, owner: str) -> NumberRows:
+    """Predicted and true numbers of the rows whose prediction is a number; infinities are numbers."""
+    predictions = np.ravel(as_array(preds)).astype(np.float64)
+    labels = np.ravel(as_array(target)).astype(np.float64)
+    _check_lengths(predictions, labels, owner)
+    if np.isnan(labels).any():
+        raise DataError(f"{owner}: the label of row {int(np.argmax(np.isnan(labels)))} of the batch is NaN")
+    usable, num_left_out = _usable(~np.isnan(predictions))
+    return NumberRows(predictions[usable], labels[usable], num_left_out)
+
+
+def class_rows(preds: Values, target: Values, owner: str) -> ClassRows:
+    """Probabilities [rows, classes] and classes of the rows all of whose probabilities are numbers."""
+    probabilities = _floating(as_array(preds))
+    labels = np.ravel(as_array(target))
+    if probabilities.ndim != 2:
+        raise DataError(f"{owner}: predictions of shape {probabilities.shape}; it needs [rows, classes]")
+    _check_lengths(probabilities, labels, owner)
+    num_classes = probabilities.shape[1]
+    wrong = ~((labels >= 0) & (labels < num_classes) & (labels == np.floor(labels)))
+    if wrong.any():
+        raise DataError(f"{owner}: the label {labels[wrong][0]} is no class from 0 to {num_classes - 1}")
+    usable, num_left_out = _usable(~np.isnan(probabilities).any(axis=1))
+    probabilities = probabilities[usable]
+    _check_range(probabilities, owner)
+    return ClassRows(probabilities, labels[usable].astype(np.intp), num_left_out)
+
+
+def candidate_rows(preds: Values, target: Values, owner: str) -> CandidateRows:
+    """Similarities [rows, candidates] of the rows all of whose similarities are numbers.
+
+    A target of the same shape says with 0 and 1 which candidates are right; with any other it is the first.
+    """
+    similarities = _floating(as_array(preds))
+    labels = as_array(target)
+    if similarities.ndim != 2:
+        raise DataError(f"{owner}: predictions of shape {similarities.shape}; it needs [rows, candidates]")
+    _check_lengths(similarities, labels, owner)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        if labels.shape != similarities.shape:
+            raise DataError(f"{owner}: predictions {similarities.shape} for labels {labels.shape}")
+        is_relevant = _checked_labels(labels, owner)
+    else:
+        is_relevant = np.zeros(similarities.shape, dtype=np.bool_)
+        is_relevant[:, :1] = True
+    usable, num_left_out = _usable(~np.isnan(similarities).any(axis=1))
+    return CandidateRows(similarities[usable], is_relevant[usable], num_left_out)
+
+
+def _floating(values: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """As they are in float32 or float64; all others in float64."""
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _usable(is_number: NDArray[np.bool_]) -> tuple[slice | NDArray[np.bool_], int]:
+    """An index of the rows to keep, and how many are not kept; all of them without a copy."""
+    num_left_out = int(np.count_nonzero(~is_number))
+    return (is_number if num_left_out else slice(None)), num_left_out
+
+
+def _check_lengths(predictions: NDArray[Any], labels: NDArray[Any], owner: str) -> None:
+    if len(predictions) != len(labels):
+        raise DataError(f"{owner}: {len(predictions)} predictions for {len(labels)} labels")
+
+
 def _check_range(probabilities: NDArray[np.floating[Any]], owner: str) -> None:
-    if not len(probabilities):
+    if not probabilities.size:
         return
     low, high = probabilities.min(), probabilities.max()
     if low < 0 or high > 1:

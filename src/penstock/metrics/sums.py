@@ -53,7 +53,7 @@ class SumsMetric(ABC):
                     f"{self.name}: {name} of shape {added.shape} cannot be merged with shape {own.shape}; "
                     "give both the same settings"
                 )
-        self._sums = {name: own + other._sums[name] for name, own in self._sums.items()}
+        self._sums = {name: np.asarray(own + other._sums[name]) for name, own in self._sums.items()}
 
     def reduced(self, collectives: Collectives) -> Self:
         """One that has seen the rows of all ranks. Every rank must call."""

@@ -1,0 +1,176 @@
+"""Metrics of training: values over windows of steps, in which old windows fade."""
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from penstock.config.errors import DataError
+from penstock.metrics.decay_auc import DecayAUC
+from penstock.metrics.inputs import as_array
+from penstock.metrics.metric import Metric, MetricState, Values, restored
+from penstock.metrics.reducing import reduced
+from penstock.runtime.collectives import Collectives, OneProcess
+
+ROWS = "rows."
+"""Before the names of the arrays of the wrapped metric in a saved state."""
+
+
+class TrainMetricWrapper:
+    """A metric whose value fades: closed every `decay_step` steps, and mixed into the value so far.
+
+    A `DecayAUC` decays its counts and is computed from them. Any other metric is computed and reset; its value
+    is taken as it is the first time, and later value = rate * value + (1 - rate) * that of the window. With
+    `collectives` a window is closed over the rows of all ranks; then every rank must update at every step, be
+    it with a batch without rows.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        decay_rate: float = 0.90,
+        decay_step: int = 100,
+        collectives: Collectives | None = None,
+    ) -> None:
+        if not 0.0 <= decay_rate <= 1.0 or decay_step < 1:
+            raise DataError(
+                f"decay_rate {decay_rate}, decay_step {decay_step}: rates are from 0 to 1, steps from 1"
+            )
+        self.metric = metric
+        self._decay_rate, self._decay_step = decay_rate, decay_step
+        self._collectives: Collectives = OneProcess() if collectives is None else collectives
+        self._num_steps = 0
+        self._value = math.nan
+        self._has_value = False
+        self._num_left_out_before = 0
+
+    def update(self, preds: Values, target: Values, *groups: Values) -> None:
+        """Take one step; a batch without rows advances the count and adds nothing."""
+        if len(as_array(target)):
+            self.metric.update(preds, target, *groups)
+        self._num_steps += 1
+        if self._num_steps % self._decay_step == 0:
+            self._close_window()
+
+    def compute(self) -> float:
+        """The value of the windows so far; before the first has closed, of the rows of the open one."""
+        return self._value if self._has_value else self.metric.compute()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the value is only that of the open window, as this rank sees it."""
+        return not self._has_value
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps were taken."""
+        return self._num_steps
+
+    @property
+    def undefined_because(self) -> str | None:
+        """Why there is no value; None when there is one."""
+        return None if self._has_value else self.metric.undefined_because
+
+    @property
+    def num_left_out(self) -> int:
+        """Rows of all windows whose prediction is NaN."""
+        return self._num_left_out_before + self.metric.num_left_out
+
+    def reset(self) -> None:
+        """Forget every step."""
+        self.metric.reset()
+        self._num_steps, self._num_left_out_before = 0, 0
+        self._value, self._has_value = math.nan, False
+
+    def merge(self, other: Self) -> None:
+        """Add the rows of the open window of another that closed the same windows, such as another rank's."""
+        same_value = other._value == self._value or not (other._has_value or self._has_value)
+        if other._num_steps != self._num_steps or not same_value:
+            raise DataError(
+                f"a train metric at step {other._num_steps} cannot be merged with one at {self._num_steps}: "
+                "both must have closed the same windows"
+            )
+        self.metric.merge(other.metric)
+        self._num_left_out_before += other._num_left_out_before
+
+    def reduced(self, collectives: Collectives) -> Self:
+        """One with the rows of the open window of all ranks: what a checkpoint saves. Every rank must call."""
+        whole = copy.copy(self)
+        whole.metric = reduced(self.metric, collectives)
+        whole._num_left_out_before = int(collectives.sum(np.array(self._num_left_out_before, dtype=np.int64)))
+        return whole
+
+    def forget_rows(self) -> None:
+        """Keep steps and value, not the rows.
+
+        After loading the state of all ranks, every rank but one calls it, so that rows are counted once.
+        """
+        if isinstance(self.metric, DecayAUC):
+            self.metric.forget_rows()
+        else:
+            self.metric.reset()
+        self._num_left_out_before = 0
+
+    def state_dict(self) -> MetricState:
+        """Steps, value and everything of the open window."""
+        rows = {ROWS + name: array for name, array in self.metric.state_dict().items()}
+        return {**self._own_state(), **rows}
+
+    def load_state_dict(self, state: MetricState) -> None:
+        """Go on from a saved state."""
+        own = restored(
+            {name: state[name] for name in state if not name.startswith(ROWS)},
+            self._own_state(),
+            "train metric",
+        )
+        self.metric.load_state_dict(
+            {name.removeprefix(ROWS): array for name, array in state.items() if name.startswith(ROWS)}
+        )
+        self._num_steps = int(own["num_steps"])
+        self._value, self._has_value = float(own["value"]), bool(own["has_value"])
+        self._num_left_out_before = int(own["num_left_out_before"])
+
+    def _own_state(self) -> MetricState:
+        return {
+            "num_steps": np.array(self._num_steps, dtype=np.int64),
+            "value": np.array(self._value, dtype=np.float64),
+            "has_value": np.array(self._has_value),
+            "num_left_out_before": np.array(self._num_left_out_before, dtype=np.int64),
+        }
+
+    def _close_window(self) -> None:
+        """The only moment at which ranks exchange anything. A window without a value changes nothing."""
+        if isinstance(self.metric, DecayAUC):
+            self.metric.decay(self._decay_rate)
+            self._take(reduced(self.metric, self._collectives).compute(), kept_rate=0.0)
+            return
+        value = reduced(self.metric, self._collectives).compute()
+        self._num_left_out_before += self.metric.num_left_out
+        self.metric.reset()
+        self._take(value, kept_rate=self._decay_rate)
+
+    def _take(self, value: float, kept_rate: float) -> None:
+        if math.isnan(value):
+            return
+        mixed = kept_rate * self._value + (1.0 - kept_rate) * value
+        self._value = mixed if self._has_value and kept_rate else value
+        self._has_value = True
+
+
+def window_misfit(log_step_count_steps: int, decay_steps: Sequence[int]) -> str | None:
+    """What to say when a log line would show a train metric in the middle of a window; None when it fits."""
+    misfits = sorted({step for step in decay_steps if log_step_count_steps % step})
+    if not misfits:
+        return None
+    step = misfits[0]
+    fitting = [near for near in range(1, log_step_count_steps + 1) if log_step_count_steps % near == 0]
+    below = max((near for near in fitting if near < step), default=None)
+    above = min((near for near in fitting if near > step), default=None)
+    near_steps = " or ".join(str(near) for near in (below, above) if near is not None)
+    near_logs = step * max(1, round(log_step_count_steps / step))
+    return (
+        f"log_step_count_steps {log_step_count_steps} is not a multiple of decay_step {step}: the log shows the "
+        f"value of the last closed window; decay_step {near_steps} or log_step_count_steps {near_logs} fit"
+    )
