@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from penstock.config.errors import ConfigError
 from penstock.optim.dense import dense_optimizer
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.sections import DenseOptimizer
@@ -42,6 +41,24 @@ def trained(make, rates=(None, None, None)):
             {"sgd_optimizer": {"lr": 0.1, "nesterov": True}},
             lambda named: torch.optim.SGD([named[0][1]], lr=0.1, momentum=0.9, nesterov=True),
         ),
+        (
+            {"sgd_optimizer": {"momentum": 0.5, "dampening": 0.2, "weight_decay": 0.1}},
+            lambda named: torch.optim.SGD(
+                [named[0][1]], lr=0.002, momentum=0.5, dampening=0.2, weight_decay=0.1
+            ),
+        ),
+        (
+            {"adamw_optimizer": {"beta2": 0.9, "weight_decay": 0.1}},
+            lambda named: torch.optim.AdamW([named[0][1]], lr=0.002, betas=(0.9, 0.9), weight_decay=0.1),
+        ),
+        (
+            {"adadelta_optimizer": {"lr": 0.1, "rho": 0.8}},
+            lambda named: torch.optim.Adadelta([named[0][1]], lr=0.1, rho=0.8, eps=1e-6),
+        ),
+        (
+            {"rmsprop_optimizer": {"lr": 0.1, "alpha": 0.8, "weight_decay": 0.1}},
+            lambda named: torch.optim.RMSprop([named[0][1]], lr=0.1, alpha=0.8, weight_decay=0.1),
+        ),
     ],
 )
 def test_it_is_the_optimizer_of_torch_with_these_options(options, expected):
@@ -63,18 +80,17 @@ def test_state_is_saved_by_parameter_name():
     assert list(optimizer.state_dict()["state"]) == ["deep.weight"]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (
-            {"adamw_optimizer": {}},
-            "train_config.dense_optimizer.adamw_optimizer: not available yet; available: sgd_",
-        ),
-        ({"adam_optimizer": {}, "ema": {}}, "train_config.dense_optimizer.ema: not available yet"),
-    ],
-)
-def test_what_is_not_there_yet_says_so(options, problem):
-    with pytest.raises(ConfigError) as caught:
-        dense_optimizer(section(**options), [])
+def test_every_dense_optimizer_of_the_run_file_has_a_builder_and_a_rate_of_2_in_a_thousand():
+    for name in DenseOptimizer.one_of["optimizer"]:
+        optimizer = dense_optimizer(section(**{name: {}}), [("weight", torch.nn.Parameter(torch.ones(1)))])
 
-    assert str(caught.value).startswith(problem)
+        assert [group["lr"] for group in optimizer.param_groups] == [0.002]
+
+
+def test_a_model_without_dense_parameters_has_nothing_to_move():
+    optimizer = dense_optimizer(section(adam_optimizer={}), [])
+
+    optimizer.zero_grad()
+    optimizer.step()
+
+    assert optimizer.state_dict() == {"state": {}}

@@ -1,19 +1,33 @@
 """Optimizers of everything that is not an embedding table."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torchrec.optim.keyed import KeyedOptimizerWrapper
+from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimizerWrapper
 
 from penstock.config.errors import ConfigError
+from penstock.optim.parts import split_by_part
+from penstock.optim.schedules import Schedule, build_schedule
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import AdagradOptimizer, AdamOptimizer, DenseOptimizer, SGDOptimizer
+    from penstock.optim.sections import (
+        AdadeltaOptimizer,
+        AdagradOptimizer,
+        AdamOptimizer,
+        AdamWOptimizer,
+        DenseOptimizer,
+        RMSpropOptimizer,
+        SGDOptimizer,
+    )
+    from penstock.optim.sections.dense import DenseOptimizerOptions
 
 Factory = Callable[[Any], torch.optim.Optimizer]
 """From parameters to an optimizer over them."""
+
+Scheduled = tuple[KeyedOptimizer, Schedule]
+"""An optimizer and the schedule of its learning rate."""
 
 _PATH = "train_config.dense_optimizer"
 
@@ -42,14 +56,34 @@ def adagrad(section: "AdagradOptimizer") -> Factory:
 
 
 def adam(section: "AdamOptimizer") -> Factory:
-    """Running means of the gradient and of its square."""
+    """Running means of the gradient and of its square; weight decay enters both."""
+    return partial(torch.optim.Adam, **_moments(section))
+
+
+def adamw(section: "AdamWOptimizer") -> Factory:
+    """Adam with weight decay apart from the gradient."""
+    return partial(torch.optim.AdamW, **_moments(section))
+
+
+def adadelta(section: "AdadeltaOptimizer") -> Factory:
+    """Steps as large as the running mean of the last ones."""
     return partial(
-        torch.optim.Adam,
+        torch.optim.Adadelta,
         lr=section.lr,
-        betas=(section.beta1, section.beta2),
+        rho=section.rho,
         eps=section.eps,
         weight_decay=section.weight_decay,
-        amsgrad=section.amsgrad,
+    )
+
+
+def rmsprop(section: "RMSpropOptimizer") -> Factory:
+    """The gradient over the root of the running mean of its square."""
+    return partial(
+        torch.optim.RMSprop,
+        lr=section.lr,
+        alpha=section.alpha,
+        eps=section.eps,
+        weight_decay=section.weight_decay,
     )
 
 
@@ -57,27 +91,59 @@ DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {
     "sgd_optimizer": sgd,
     "adagrad_optimizer": adagrad,
     "adam_optimizer": adam,
+    "adamw_optimizer": adamw,
+    "adadelta_optimizer": adadelta,
+    "rmsprop_optimizer": rmsprop,
 }
 """The dense optimizers of the run file, by the name of their section."""
 
 
+def dense_optimizers(
+    section: "DenseOptimizer", named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
+) -> dict[str, Scheduled]:
+    """The optimizers of these parameters with their schedules: `dense`, and `dense_part_0`, ... for the parts.
+
+    Each saves its state by parameter name. One that is left without parameters is left out.
+    """
+    rest, parts = split_by_part(section.part_optimizers, dict(named_parameters), f"{_PATH}.part_optimizers")
+    places = [(_PATH, "dense", section, rest)] + [
+        (f"{_PATH}.part_optimizers[{index}]", f"dense_part_{index}", part, parameters)
+        for index, (part, parameters) in enumerate(zip(section.part_optimizers, parts, strict=True))
+    ]
+    return {
+        name: (_optimizer(options, parameters, path), build_schedule(options))
+        for path, name, options, parameters in places
+        if parameters
+    }
+
+
+def combined(scheduled: Mapping[str, Scheduled]) -> KeyedOptimizer:
+    """One optimizer for all of them, which steps, saves and restores them by parameter name."""
+    return CombinedOptimizer([optimizer for optimizer, _ in scheduled.values()])
+
+
 def dense_optimizer(
     section: "DenseOptimizer", named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
-) -> torch.optim.Optimizer:
-    """The optimizer that the run file chose, over these parameters; its state is saved by parameter name."""
-    for later in ("part_optimizers", "ema"):
-        if getattr(section, later, None):
-            raise ConfigError.at(f"{_PATH}.{later}", "not available yet")
+) -> KeyedOptimizer:
+    """The optimizer that the run file chose, parts included; its state is saved by parameter name."""
+    return combined(dense_optimizers(section, named_parameters))
+
+
+def _optimizer(
+    section: "DenseOptimizerOptions", parameters: Mapping[str, torch.nn.Parameter], path: str
+) -> KeyedOptimizer:
     chosen = section.chosen("optimizer")
-    if chosen is None or chosen[0] not in DENSE_OPTIMIZERS:
-        path, problem = (
-            (_PATH, "choose an optimizer")
-            if chosen is None
-            else (f"{_PATH}.{chosen[0]}", "not available yet")
-        )
-        raise ConfigError.at(path, f"{problem}; available: {', '.join(DENSE_OPTIMIZERS)}")
+    if chosen is None:
+        raise ConfigError.at(path, f"choose an optimizer: {', '.join(DENSE_OPTIMIZERS)}")
     name, options = chosen
-    optimizer: torch.optim.Optimizer = KeyedOptimizerWrapper(
-        dict(named_parameters), DENSE_OPTIMIZERS[name](options)
-    )
-    return optimizer
+    return KeyedOptimizerWrapper(parameters, DENSE_OPTIMIZERS[name](options))
+
+
+def _moments(section: "AdamOptimizer | AdamWOptimizer") -> dict[str, Any]:
+    return {
+        "lr": section.lr,
+        "betas": (section.beta1, section.beta2),
+        "eps": section.eps,
+        "weight_decay": section.weight_decay,
+        "amsgrad": section.amsgrad,
+    }

@@ -14,7 +14,7 @@ from penstock.loops.progress import TrainingProgress
 from penstock.loops.sections import TrainConfig
 from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.train import Timetable
-from penstock.optim.dense import dense_optimizer
+from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.pipeline.data import DataSource, training_batches, workers_of
 from penstock.pipeline.memory_plan import StageShares
@@ -66,11 +66,12 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers, quality)
         )
         sharded = shard_model(model, train, world)
-        dense = dense_optimizer(train.dense_optimizer, dense_parameters(sharded.module).items())
+        scheduled = dense_optimizers(train.dense_optimizer, dense_parameters(sharded.module).items())
+        dense = combined(scheduled)
         rates = LearningRates(
             {
                 "sparse": (sharded.module.fused_optimizer, build_schedule(train.sparse_optimizer)),
-                "dense": (dense, build_schedule(train.dense_optimizer)),
+                **scheduled,
             }
         )
         yield Training(

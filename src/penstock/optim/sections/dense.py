@@ -126,9 +126,9 @@ class DenseOptimizerOptions(ScheduleOptions):
     sgd_optimizer: SGDOptimizer | None = None
     adagrad_optimizer: AdagradOptimizer | None = None
     adam_optimizer: AdamOptimizer | None = None
-    adamw_optimizer: Annotated[AdamWOptimizer | None, Later("dense adamw_optimizer")] = None
-    adadelta_optimizer: Annotated[AdadeltaOptimizer | None, Later("dense adadelta_optimizer")] = None
-    rmsprop_optimizer: Annotated[RMSpropOptimizer | None, Later("dense rmsprop_optimizer")] = None
+    adamw_optimizer: AdamWOptimizer | None = None
+    adadelta_optimizer: AdadeltaOptimizer | None = None
+    rmsprop_optimizer: RMSpropOptimizer | None = None
 
 
 def _pattern(text: str) -> str:
@@ -156,7 +156,7 @@ class EMAConfig(Section):
 class DenseOptimizer(DenseOptimizerOptions):
     """How everything that is not an embedding table learns."""
 
-    part_optimizers: Annotated[list[PartOptimizer], Later("part_optimizers")] = []
+    part_optimizers: list[PartOptimizer] = []
     """Other optimizers for some of the parameters."""
 
     ema: Annotated[EMAConfig | None, Later("ema")] = None
