@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from penstock.config.errors import ConfigError
-from penstock.metrics import build_metrics
-from penstock.metrics.sections import MetricConfig
+from penstock.config.errors import ConfigError, DataError
+from penstock.metrics import METRICS, BoundMetric, TrainMetricWrapper, build_metrics, build_train_metrics
+from penstock.metrics.accuracy import Accuracy
+from penstock.metrics.decay_auc import DecayAUC
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from tests.metrics.ranks import on_ranks
 
 
 def configs(*metrics):
@@ -25,7 +28,7 @@ def test_metrics_are_built_by_name_and_fed_from_named_predictions():
 
 
 def test_two_classes_give_probs1():
-    metrics = build_metrics(configs({"auc": {}}), ["logits", "probs1"], label="y")
+    metrics = build_metrics(configs({"auc": {}}), ["logits", "probs", "probs1"], label="y")
 
     assert metrics["auc"].prediction == "probs1"
 
@@ -50,11 +53,80 @@ def test_all_problems_are_told_at_once():
         build_metrics(configs({"auc": {}}, {"recall_at_k": {}}), ["y"], label="y")
 
     assert [str(problem) for problem in caught.value.problems] == [
-        "model_config.metrics[0].auc: 'auc' needs the prediction probs or probs1; this model gives y",
-        "model_config.metrics[1].recall_at_k: not available yet; available: auc, log_loss",
+        "model_config.metrics[0].auc: 'auc' needs the prediction probs1 or probs; this model gives y",
+        "model_config.metrics[1].recall_at_k: 'recall_at_k' needs the prediction similarities; this model gives y",
     ]
 
 
 def test_the_same_metric_twice_is_a_problem():
     with pytest.raises(ConfigError, match=r"metrics\[1\].auc: 'auc' is there twice"):
         build_metrics(configs({"auc": {}}, {"auc": {"thresholds": 10}}), ["probs"], label="y")
+
+
+def test_every_metric_of_the_run_file_has_a_row_in_the_table():
+    assert set(METRICS) == set(MetricConfig.one_of["metric"])
+    assert set(METRICS) >= set(TrainMetricConfig.one_of["metric"])
+
+
+def train_configs(*metrics):
+    return [TrainMetricConfig.model_validate(metric) for metric in metrics]
+
+
+def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
+    metrics = build_train_metrics(
+        train_configs({"auc": {}, "decay_step": 2}, {"accuracy": {}}), ["probs_ctr"], label="y", tower="ctr"
+    )
+
+    assert list(metrics) == ["auc_ctr", "accuracy_ctr"]
+    assert all(isinstance(metric.metric, TrainMetricWrapper) for metric in metrics.values())
+    assert isinstance(metrics["auc_ctr"].metric.metric, DecayAUC)
+    for is_running in (True, False):
+        metrics["auc_ctr"].update({"probs_ctr": np.array([0.25, 0.75])}, {"y": np.array([0, 1])})
+        assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.is_running) == (1.0, is_running)
+
+
+def test_problems_of_train_metrics_carry_their_path():
+    with pytest.raises(
+        ConfigError, match=r"model_config.train_metrics\[0\].xauc: 'xauc' needs the prediction y"
+    ):
+        build_train_metrics(train_configs({"xauc": {}}), ["probs"], label="y")
+
+
+def test_a_window_of_training_is_closed_over_all_ranks():
+    def train(rank, collectives):
+        metrics = build_train_metrics(
+            train_configs({"mean_absolute_error": {}, "decay_step": 1}),
+            ["y"],
+            label="y",
+            collectives=collectives,
+        )
+        metrics["mean_absolute_error"].update({"y": [float(rank)]}, {"y": [0.0]})
+        return metrics["mean_absolute_error"].compute()
+
+    assert on_ranks(2, train) == [0.5, 0.5]
+
+
+def test_an_evaluation_is_computed_over_all_ranks():
+    def evaluate(rank, collectives):
+        metric = BoundMetric("accuracy", Accuracy(), "probs", "y")
+        metric.update({"probs": [0.9]}, {"y": [rank]})
+        return metric.compute(collectives)
+
+    assert on_ranks(2, evaluate) == [0.5, 0.5]
+
+
+class Grouped:
+    """Keeps what it was given."""
+
+    def update(self, preds, target, groups):
+        self.groups = groups
+
+
+def test_a_metric_that_groups_gets_its_column_or_says_what_is_missing():
+    metric = BoundMetric("grouped_auc", Grouped(), "probs", "y", grouping_key="user_id")
+
+    metric.update({"probs": [0.5]}, {"y": [1]}, {"user_id": ["ann"]})
+
+    assert metric.metric.groups == ["ann"]
+    with pytest.raises(DataError, match="grouped_auc: needs the column 'user_id'; grouping columns: none"):
+        metric.update({"probs": [0.5]}, {"y": [1]})

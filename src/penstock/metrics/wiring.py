@@ -4,9 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.errors import ConfigError, Problem
+from penstock.config.errors import ConfigError, DataError, Problem
 from penstock.config.registry import Registry
 from penstock.metrics.metric import Metric, Values
+from penstock.metrics.reducing import reduced
+from penstock.metrics.windows import TrainMetricWrapper
+from penstock.runtime.collectives import Collectives
+
+PROBABILITY = ("probs1", "probs")
+"""The probability of a positive: with two classes that of the second, with one the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +25,29 @@ class Wire:
     reads: tuple[str, ...]
     """The predictions it can read; it takes the first one that the model gives."""
 
+    needs_groups: bool = False
+    """Whether `update` takes a third argument, the column that its section calls `grouping_key`."""
+
+    train_place: str = ""
+    """The class that stands for it in windows of training; empty: the same."""
+
 
 METRICS: dict[str, Wire] = {
-    "auc": Wire("penstock.metrics.auc:AUC", reads=("probs", "probs1")),
-    "log_loss": Wire("penstock.metrics.log_loss:LogLoss", reads=("probs", "probs1")),
+    "auc": Wire("penstock.metrics.auc:AUC", PROBABILITY, train_place="penstock.metrics.decay_auc:DecayAUC"),
+    "multiclass_auc": Wire("penstock.metrics.multiclass_auc:MulticlassAUC", ("probs",)),
+    "grouped_auc": Wire("penstock.metrics.grouped_auc:GroupedAUC", PROBABILITY, needs_groups=True),
+    "xauc": Wire("penstock.metrics.xauc:XAUC", ("y",)),
+    "grouped_xauc": Wire("penstock.metrics.grouped_xauc:GroupedXAUC", ("y",), needs_groups=True),
+    "accuracy": Wire("penstock.metrics.accuracy:Accuracy", ("probs",)),
+    "log_loss": Wire("penstock.metrics.log_loss:LogLoss", PROBABILITY),
+    "normalized_entropy": Wire("penstock.metrics.normalized_entropy:NormalizedEntropy", PROBABILITY),
+    "calibration": Wire("penstock.metrics.calibration:Calibration", PROBABILITY),
+    "mean_absolute_error": Wire("penstock.metrics.regression:MeanAbsoluteError", ("y",)),
+    "mean_squared_error": Wire("penstock.metrics.regression:MeanSquaredError", ("y",)),
+    "root_mean_squared_error": Wire("penstock.metrics.regression:RootMeanSquaredError", ("y",)),
+    "recall_at_k": Wire("penstock.metrics.retrieval:RecallAtK", ("similarities",)),
+    "hit_rate_at_k": Wire("penstock.metrics.retrieval:HitRateAtK", ("similarities",)),
+    "ndcg_at_k": Wire("penstock.metrics.retrieval:NDCGAtK", ("similarities",)),
 }
 """The metrics of the run file, by the name of their section."""
 
@@ -35,14 +60,28 @@ class BoundMetric:
     metric: Metric
     prediction: str
     label: str
+    grouping_key: str | None = None
+    """The column that tells which rows belong together, for metrics that group."""
 
-    def update(self, predictions: Mapping[str, Values], labels: Mapping[str, Values]) -> None:
-        """Add one batch."""
-        self.metric.update(predictions[self.prediction], labels[self.label])
+    def update(
+        self,
+        predictions: Mapping[str, Values],
+        labels: Mapping[str, Values],
+        groups: Mapping[str, Values] | None = None,
+    ) -> None:
+        """Add one batch; `groups` holds the grouping columns by name."""
+        columns = () if self.grouping_key is None else (self._group_column(self.grouping_key, groups or {}),)
+        self.metric.update(predictions[self.prediction], labels[self.label], *columns)
 
-    def compute(self) -> float:
-        """The value over all rows so far, NaN when undefined."""
-        return self.metric.compute()
+    def compute(self, collectives: Collectives | None = None) -> float:
+        """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
+        return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
+
+    def _group_column(self, key: str, groups: Mapping[str, Values]) -> Values:
+        if key not in groups:
+            known = ", ".join(sorted(groups)) or "none"
+            raise DataError(f"{self.name}: needs the column '{key}'; grouping columns: {known}")
+        return groups[key]
 
 
 def build_metrics(
@@ -57,23 +96,58 @@ def build_metrics(
 
     With a tower, predictions and results carry the suffix `_{tower}`.
     """
+    places = {name: wire.place for name, wire in METRICS.items()}
+    bound = _bound(configs, predictions_available, places, label, tower, path)
+    return {metric.name: metric for metric, _ in bound}
+
+
+def build_train_metrics(
+    configs: Sequence[Any],
+    predictions_available: Collection[str],
+    *,
+    label: str,
+    tower: str | None = None,
+    path: str = "model_config.train_metrics",
+    collectives: Collectives | None = None,
+) -> dict[str, BoundMetric]:
+    """The metrics of a list of `TrainMetricConfig`, by result name, each over windows that fade.
+
+    With `collectives` a window is closed over the rows of all ranks.
+    """
+    places = {name: wire.train_place or wire.place for name, wire in METRICS.items()}
+    bound = _bound(configs, predictions_available, places, label, tower, path)
+    for metric, config in bound:
+        metric.metric = TrainMetricWrapper(metric.metric, config.decay_rate, config.decay_step, collectives)
+    return {metric.name: metric for metric, _ in bound}
+
+
+def _bound(
+    configs: Sequence[Any],
+    available: Collection[str],
+    places: Mapping[str, str],
+    label: str,
+    tower: str | None,
+    path: str,
+) -> list[tuple[BoundMetric, Any]]:
+    """Each metric with the config it comes from; all problems at once."""
     suffix = f"_{tower}" if tower else ""
-    bound: dict[str, BoundMetric] = {}
+    classes: Registry[Any] = Registry("metric", places)
+    bound: dict[str, tuple[BoundMetric, Any]] = {}
     problems: list[Problem] = []
-    classes: Registry[Any] = Registry("metric", {name: wire.place for name, wire in METRICS.items()})
     for index, config in enumerate(configs):
         name, section = config.chosen("metric")
-        problem, prediction = _wire(name, suffix, predictions_available)
-        if problem is None and name + suffix in bound:
+        problem, prediction = _wire(name, suffix, available)
+        if problem is None and name in bound:
             problem = f"'{name}' is there twice; results are named by metric"
         if problem is not None:
             problems.append(Problem(f"{path}[{index}].{name}", problem))
             continue
         metric: Metric = classes.get(name).from_section(section)
-        bound[name + suffix] = BoundMetric(name + suffix, metric, prediction, label)
+        key = section.grouping_key if METRICS[name].needs_groups else None
+        bound[name] = BoundMetric(name + suffix, metric, prediction, label, key), config
     if problems:
         raise ConfigError(problems)
-    return bound
+    return list(bound.values())
 
 
 def _wire(name: str, suffix: str, available: Collection[str]) -> tuple[str | None, str]:

@@ -134,8 +134,9 @@ FEATURES_AND_MODELS = [
         ),
     ),
     Wrong(
-        "a metric that comes later",
-        "run.yaml: model_config.metrics[0].recall_at_k: the metric recall_at_k is not available yet",
+        "a metric whose prediction the model does not give",
+        "run.yaml: model_config.metrics[0].recall_at_k: "
+        "'recall_at_k' needs the prediction similarities; this model gives logits, probs",
         run=(("{auc: {}}", "{recall_at_k: {top_k: 5}}"),),
     ),
     Wrong(

@@ -166,21 +166,19 @@ class MetricConfig(Section):
 
     auc: AUC | None = None
     log_loss: LogLoss | None = None
-    multiclass_auc: Annotated[MulticlassAUC | None, Later("the metric multiclass_auc")] = None
-    recall_at_k: Annotated[RecallAtK | None, Later("the metric recall_at_k")] = None
-    mean_absolute_error: Annotated[MeanAbsoluteError | None, Later("the metric mean_absolute_error")] = None
-    mean_squared_error: Annotated[MeanSquaredError | None, Later("the metric mean_squared_error")] = None
-    accuracy: Annotated[Accuracy | None, Later("the metric accuracy")] = None
+    multiclass_auc: MulticlassAUC | None = None
+    recall_at_k: RecallAtK | None = None
+    mean_absolute_error: MeanAbsoluteError | None = None
+    mean_squared_error: MeanSquaredError | None = None
+    accuracy: Accuracy | None = None
     grouped_auc: Annotated[GroupedAUC | None, Later("the metric grouped_auc")] = None
     xauc: Annotated[XAUC | None, Later("the metric xauc")] = None
     grouped_xauc: Annotated[GroupedXAUC | None, Later("the metric grouped_xauc")] = None
-    normalized_entropy: Annotated[NormalizedEntropy | None, Later("the metric normalized_entropy")] = None
-    root_mean_squared_error: Annotated[
-        RootMeanSquaredError | None, Later("the metric root_mean_squared_error")
-    ] = None
-    hit_rate_at_k: Annotated[HitRateAtK | None, Later("the metric hit_rate_at_k")] = None
-    ndcg_at_k: Annotated[NDCGAtK | None, Later("the metric ndcg_at_k")] = None
-    calibration: Annotated[Calibration | None, Later("the metric calibration")] = None
+    normalized_entropy: NormalizedEntropy | None = None
+    root_mean_squared_error: RootMeanSquaredError | None = None
+    hit_rate_at_k: HitRateAtK | None = None
+    ndcg_at_k: NDCGAtK | None = None
+    calibration: Calibration | None = None
 
 
 class TrainMetricConfig(Section):
@@ -198,6 +196,9 @@ class TrainMetricConfig(Section):
             "root_mean_squared_error",
             "normalized_entropy",
             "calibration",
+            "multiclass_auc",
+            "hit_rate_at_k",
+            "ndcg_at_k",
         )
     }
     required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
@@ -218,3 +219,6 @@ class TrainMetricConfig(Section):
     root_mean_squared_error: RootMeanSquaredError | None = None
     normalized_entropy: NormalizedEntropy | None = None
     calibration: Calibration | None = None
+    multiclass_auc: MulticlassAUC | None = None
+    hit_rate_at_k: HitRateAtK | None = None
+    ndcg_at_k: NDCGAtK | None = None
