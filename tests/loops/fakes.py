@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.step import StepOutcome
 from penstock.loops.train import Stopwatch
 
 
@@ -49,8 +50,13 @@ class FakeHooks:
     events: list[Any] = field(default_factory=list)
     stop_when: Callable[[], bool] = lambda: False
 
-    def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
+    def on_step(
+        self, progress: TrainingProgress, batch: FakeBatch, outcome: StepOutcome, stopwatch: Stopwatch
+    ) -> None:
         self.events.append(f"step {progress.step}")
+
+    def on_nonfinite(self, progress: TrainingProgress, batch: FakeBatch, outcome: StepOutcome) -> None:
+        self.events.append(f"skip {batch.number}")
 
     def on_save_due(self, progress: TrainingProgress) -> None:
         self.events.append(f"save {progress.step}")

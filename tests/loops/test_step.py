@@ -23,7 +23,7 @@ class Line(nn.Module):
         self.weight = nn.Parameter(torch.tensor(3.0))
 
     def forward(self, batch):
-        return self.weight * batch, None
+        return self.weight * batch, ({}, {}, batch)
 
 
 def test_each_step_uses_the_rate_of_the_steps_before_it():
@@ -31,7 +31,7 @@ def test_each_step_uses_the_rate_of_the_steps_before_it():
     optimizer = torch.optim.SGD(model.parameters(), lr=99.0)
     step = TrainStep(model, optimizer, LearningRates({"dense": (optimizer, Halving())}), torch.device("cpu"))
 
-    losses = [step(torch.tensor(1.0), TrainingProgress(step=done)) for done in range(3)]
+    losses = [step(torch.tensor(1.0), TrainingProgress(step=done)).loss for done in range(3)]
 
     assert losses == [3.0, 2.0, 1.5]  # the weight fell by 1, then by 1/2
     assert model.weight.item() == pytest.approx(1.25)

@@ -5,6 +5,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.loops.cadence import End, Every
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.step import StepOutcome
 from penstock.loops.train import Stopwatch, Timetable, no_batch, timed, train
 from tests.loops.fakes import FakeBatch, FakeBatches, FakeHooks
 
@@ -20,7 +21,7 @@ def trained(batches, timetable, *, progress=None, stop_when=lambda: False, loss=
 
     def step(batch, progress):
         events.append(f"batch {batch.number}")
-        return loss
+        return StepOutcome(loss[batch.number] if isinstance(loss, list) else loss, {})
 
     train(step, source, progress, timetable, hooks)
     return events, progress
@@ -96,7 +97,7 @@ def test_goes_on_in_the_middle_of_an_epoch():
     taken = []
 
     train(
-        lambda batch, _: taken.append(batch.number) or 0.5,
+        lambda batch, _: taken.append(batch.number) or StepOutcome(0.5, {}),
         source,
         progress,
         Timetable(End(epochs=2), NEVER, NEVER),
@@ -112,7 +113,13 @@ def test_an_epoch_whose_last_batch_was_taken_before_a_restart_just_ends():
     source.load_state_dict({"epoch": 0, "given": 2})
     progress = TrainingProgress(step=2, rows=20, epoch_steps=2)
 
-    train(lambda batch, _: 0.5, source, progress, Timetable(End(epochs=1), NEVER, NEVER), FakeHooks())
+    train(
+        lambda batch, _: StepOutcome(0.5, {}),
+        source,
+        progress,
+        Timetable(End(epochs=1), NEVER, NEVER),
+        FakeHooks(),
+    )
 
     assert (progress.step, progress.epoch) == (2, 1)
 
@@ -131,17 +138,42 @@ def test_data_without_a_batch_are_an_error_not_an_endless_loop():
     )
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_names_the_rows(loss):
-    batches = [FakeBatch(0, num_rows=512, position="rows 0 to 511 of file 0")]
+def test_a_batch_whose_loss_is_not_finite_is_no_step():
+    events, progress = trained(
+        TWO_BATCHES, Timetable(End(epochs=1), Every(steps=1), NEVER), loss=[float("nan"), 0.5]
+    )
 
+    assert events == ["batch 0", "skip 0", "batch 1", "step 1", "save 1", "epoch 1"]
+    assert (progress.step, progress.rows) == (1, 10)
+    assert (progress.skipped_batches, progress.skipped_rows) == (1, 10)
+
+
+def test_an_epoch_without_a_finite_loss_ends_the_run():
     with pytest.raises(DataError) as caught:
-        trained(batches, Timetable(End(steps=5), NEVER, NEVER), loss=loss)
+        trained(TWO_BATCHES, Timetable(End(steps=5), NEVER, NEVER), loss=float("inf"))
 
     assert str(caught.value) == (
-        f"step 1: the loss is {loss} on 512 rows (rows 0 to 511 of file 0); "
-        "look at these rows, or lower the learning rate"
+        "epoch 0: no batch gave a finite loss, 2 were skipped; "
+        "look at the rows in model_dir/nonfinite, or lower the learning rate"
     )
+
+
+def test_a_run_can_be_stopped_while_it_skips():
+    events, progress = trained(
+        TWO_BATCHES, Timetable(End(steps=5), NEVER, NEVER), loss=float("nan"), stop_when=lambda: True
+    )
+
+    assert events == ["batch 0", "skip 0"]
+    assert progress.step == 0
+
+
+def test_new_data_are_trained_on_as_long_as_the_first():
+    progress = TrainingProgress(step=2, epoch=1, rows=20)
+    progress.move_to_new_data()
+
+    _, progress = trained(TWO_BATCHES, Timetable(End(epochs=1), NEVER, NEVER), progress=progress)
+
+    assert (progress.step, progress.epoch) == (4, 2)
 
 
 def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):

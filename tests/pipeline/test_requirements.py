@@ -30,9 +30,9 @@ def test_a_whole_run_file_can_be_trained():
 
 def test_what_is_not_available_yet_is_refused_with_its_path():
     data = run_data()
-    data["train_config"]["fine_tune_ckpt_param_map"] = "names.txt"
+    data["train_config"]["grad_scaler"] = {}
 
-    with pytest.raises(ConfigError, match=r"train_config\.fine_tune_ckpt_param_map: .* is not available yet"):
+    with pytest.raises(ConfigError, match=r"train_config\.grad_scaler: .* is not available yet"):
         require_for_training(RunConfig.model_validate(data))
 
 
@@ -81,6 +81,36 @@ def test_the_best_checkpoint_is_chosen_by_a_metric_that_there_is():
     assert str(error.value) == (
         "export_config.best_exporter_metric: evaluation does not give 'auk'; did you mean 'auc'?"
     )
+
+
+def with_early_stopping(**options):
+    data = run_data(eval_input_path="eval.parquet")
+    data["train_config"]["early_stopping"] = {"metric": "auc", **options}
+    return data
+
+
+def test_early_stopping_watches_a_metric_that_there_is():
+    require_for_training(RunConfig.model_validate(with_early_stopping()))
+
+    with pytest.raises(ConfigError) as error:
+        require_for_training(RunConfig.model_validate(with_early_stopping(metric="ndcg")))
+
+    assert str(error.value) == (
+        "train_config.early_stopping.metric: evaluation does not give 'ndcg'; known: auc, binary_cross_entropy"
+    )
+
+
+def test_early_stopping_needs_evaluations():
+    with pytest.raises(ConfigError, match=r"early_stopping: needs eval_input_path"):
+        require_for_training(RunConfig.model_validate(with_early_stopping() | {"eval_input_path": ""}))
+
+
+def test_fp16_is_refused_with_a_reason():
+    data = run_data()
+    data["train_config"]["mixed_precision"] = "FP16"
+
+    with pytest.raises(ConfigError, match=r"mixed_precision: FP16 needs a GPU, .* use BF16"):
+        require_for_training(RunConfig.model_validate(data))
 
 
 def test_results_are_named_by_section_and_tower():

@@ -18,6 +18,17 @@ IgnoreOptimizer = Annotated[
     bool, typer.Option("--ignore_restore_optimizer", help="Continue with the model, but a fresh optimizer.")
 ]
 
+ParamMap = Annotated[
+    str | None,
+    typer.Option(
+        "--fine_tune_ckpt_param_map",
+        help="File with lines 'current old': parameters that --fine_tune_checkpoint knows by another name.",
+    ),
+]
+NewData = Annotated[
+    bool, typer.Option("--new_data", help="Go on like --continue_train, but at the first row of new data.")
+]
+
 Workers = Annotated[
     int | None, typer.Option("--workers", min=0, help="Processes that parse (data_config.num_workers).")
 ]
@@ -35,7 +46,9 @@ def train(
     eval_input_path: options.EvalInput = None,
     model_dir: options.ModelDir = None,
     fine_tune_checkpoint: FineTune = None,
+    fine_tune_ckpt_param_map: ParamMap = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
+    new_data: NewData = False,
     memory: options.Memory = None,
     workers: Workers = None,
     sets: options.Sets = None,
@@ -51,6 +64,7 @@ def train(
             "eval_input_path": eval_input_path,
             "model_dir": model_dir,
             "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
+            "train_config.fine_tune_ckpt_param_map": fine_tune_ckpt_param_map,
             "memory.limit": memory,
             "data_config.num_workers": None if workers is None else str(workers),
         }
@@ -60,7 +74,11 @@ def train(
         from penstock.pipeline.training import train as train_run
 
         result = train_run(
-            run, resume=continue_train, restore_optimizer=not ignore_restore_optimizer, plain=plain
+            run,
+            resume=continue_train,
+            new_data=new_data,
+            restore_optimizer=not ignore_restore_optimizer,
+            plain=plain,
         )
         if text_config:
             write_text_config(run)
@@ -76,7 +94,9 @@ def train_eval(
     eval_input_path: options.EvalInput = None,
     model_dir: options.ModelDir = None,
     fine_tune_checkpoint: FineTune = None,
+    fine_tune_ckpt_param_map: ParamMap = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
+    new_data: NewData = False,
     memory: options.Memory = None,
     sets: options.Sets = None,
     edit_config_json: options.EditJson = None,
@@ -90,7 +110,9 @@ def train_eval(
         eval_input_path=eval_input_path,
         model_dir=model_dir,
         fine_tune_checkpoint=fine_tune_checkpoint,
+        fine_tune_ckpt_param_map=fine_tune_ckpt_param_map,
         ignore_restore_optimizer=ignore_restore_optimizer,
+        new_data=new_data,
         memory=memory,
         sets=sets,
         edit_config_json=edit_config_json,

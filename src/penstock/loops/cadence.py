@@ -23,7 +23,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where training ends: exactly one of the two is given."""
+    """Where training ends: exactly one of the two is given. Counted from the first step on these data."""
 
     steps: int | None = None
     epochs: int | None = None
@@ -31,5 +31,5 @@ class End:
     def reached(self, progress: TrainingProgress) -> bool:
         """Whether there is nothing left to train."""
         if self.steps is not None:
-            return progress.step >= self.steps
-        return self.epochs is not None and progress.epoch >= self.epochs
+            return progress.step - progress.steps_before >= self.steps
+        return self.epochs is not None and progress.epoch - progress.epochs_before >= self.epochs

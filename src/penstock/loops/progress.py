@@ -15,6 +15,14 @@ class TrainingProgress:
     epoch_steps: int = 0
     window_steps: int = 0
     window_loss: float = 0.0
+    skipped_batches: int = 0
+    """Batches whose loss was not finite, and that were passed over; they are no steps."""
+    skipped_rows: int = 0
+    steps_before: int = 0
+    """Steps and epochs on data that a run was moved on from: what is left to do is counted from here."""
+    epochs_before: int = 0
+    evaluated_step: int = -1
+    """The last step whose evaluation was heard by all who learn from it: a resumed run tells it once."""
 
     def count(self, num_rows: int, loss: float) -> None:
         """One more step is done."""
@@ -23,6 +31,15 @@ class TrainingProgress:
         self.rows += num_rows
         self.window_steps += 1
         self.window_loss += loss
+
+    def skip(self, num_rows: int) -> None:
+        """One more batch was passed over."""
+        self.skipped_batches += 1
+        self.skipped_rows += num_rows
+
+    def move_to_new_data(self) -> None:
+        """What was done counts, but what is left to do is that of the new data, from its first row."""
+        self.steps_before, self.epochs_before, self.epoch_steps = self.step, self.epoch, 0
 
     def end_epoch(self) -> None:
         """One more epoch is done."""

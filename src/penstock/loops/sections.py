@@ -108,7 +108,7 @@ class EarlyStopping(Section):
     """Less than this is no improvement."""
 
     mode: MetricMode = MetricMode.max
-    """Which direction is better."""
+    """Which direction is better; not written: min for losses and metrics such as log_loss, else max."""
 
     restore_best: bool = True
     """End with the best parameters, not the last."""
@@ -173,13 +173,13 @@ class TrainConfig(Section):
     fine_tune_checkpoint: str | None = None
     """Start from the parameters of this checkpoint."""
 
-    fine_tune_ckpt_param_map: Annotated[str | None, Later("fine_tune_ckpt_param_map")] = None
+    fine_tune_ckpt_param_map: str | None = None
     """File with lines 'current old': names of parameters that were called otherwise."""
 
-    early_stopping: Annotated[EarlyStopping | None, Later("early_stopping")] = None
+    early_stopping: EarlyStopping | None = None
     """Stop when a metric gets no better."""
 
-    on_nonfinite: Annotated[OnNonfinite, Later("on_nonfinite: skip")] = OnNonfinite.error
+    on_nonfinite: OnNonfinite = OnNonfinite.error
     """A loss that is not finite: an error with the rows written aside, or skipped and counted."""
 
     use_tensorboard: Annotated[bool, Later("TensorBoard output", harmless=True)] = True
@@ -196,17 +196,17 @@ class TrainConfig(Section):
     is_profiling: Annotated[bool, Later("profiling", harmless=True)] = False
     """Write traces of a few steps."""
 
-    mixed_precision: Annotated[str | None, words("", "BF16", "FP16"), Later("mixed_precision")] = None
-    """BF16, FP16, or absent."""
+    mixed_precision: Annotated[str | None, words("", "BF16", "FP16")] = None
+    """BF16, or absent; FP16 is refused: see docs/training.md."""
 
     grad_scaler: Annotated[GradScaler | None, Later("grad_scaler")] = None
     """Keeps small gradients of FP16 above zero."""
 
-    gradient_accumulation_steps: Annotated[PositiveInt | None, Later("gradient_accumulation_steps")] = None
-    """Batches that make one step."""
+    gradient_accumulation_steps: PositiveInt | None = None
+    """Batches that make one step: they are joined to one, so that embedding tables take the same step too."""
 
-    grad_clipping: Annotated[GradClipping | None, Later("grad_clipping")] = None
-    """Keeps large gradients in bounds."""
+    grad_clipping: GradClipping | None = None
+    """Keeps large gradients of dense parameters in bounds; tables: gradient_clipping of the sparse optimizer."""
 
     global_embedding_constraints: Annotated[
         ParameterConstraints | None, Later("global_embedding_constraints", harmless=True)

@@ -1,6 +1,5 @@
 """The training loop: take a batch, take a step, tell those who listen."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Protocol
 from penstock.config.errors import DataError
 from penstock.loops.cadence import End, Every
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.step import StepOutcome
 from penstock.runtime.state import Resumable
 from penstock.tensors.batch import Batch
 
@@ -39,8 +39,14 @@ class Stopwatch:
 class Hooks(Protocol):
     """Who listens to a training run, and may act on it."""
 
-    def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
+    def on_step(
+        self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome, stopwatch: Stopwatch
+    ) -> None:
         """A step is done."""
+        ...
+
+    def on_nonfinite(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
+        """The loss of this batch is not finite and no step was taken: raise an error, or let it be passed over."""
         ...
 
     def on_save_due(self, progress: TrainingProgress) -> None:
@@ -66,7 +72,7 @@ class Timetable:
 
 
 def train(
-    step: Callable[[Batch, TrainingProgress], float],
+    step: Callable[[Batch, TrainingProgress], StepOutcome],
     batches: BatchSource,
     progress: TrainingProgress,
     timetable: Timetable,
@@ -76,19 +82,20 @@ def train(
     stopwatch = Stopwatch()
     while not timetable.end.reached(progress):
         for batch in timed(batches, stopwatch):
-            loss = step(batch, progress)
-            if not math.isfinite(loss):
-                raise DataError(
-                    f"step {progress.step + 1}: the loss is {loss} on {batch.num_rows} rows{place(batch)}; "
-                    "look at these rows, or lower the learning rate"
-                )
-            progress.count(batch.num_rows, loss)
-            hooks.on_step(progress, loss, stopwatch)
+            outcome = step(batch, progress)
+            if not outcome.taken:
+                hooks.on_nonfinite(progress, batch, outcome)
+                progress.skip(batch.num_rows)
+                if hooks.stop_requested():
+                    return
+                continue
+            progress.count(batch.num_rows, outcome.loss)
+            hooks.on_step(progress, batch, outcome, stopwatch)
             tell_what_is_due(hooks, timetable, progress, Every.due_after_step)
             if hooks.stop_requested() or timetable.end.reached(progress):
                 return
         if progress.epoch_steps == 0:
-            raise no_batch("train_input_path")
+            raise no_step(progress) if progress.skipped_batches else no_batch("train_input_path")
         progress.end_epoch()
         batches.set_epoch(progress.epoch)
         tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
@@ -113,6 +120,14 @@ def no_batch(key: str) -> DataError:
     """The error for data that are there but give nothing."""
     return DataError(
         f"{key}: the files give no batch: they have no rows, or fewer than data_config.batch_size with drop_remainder"
+    )
+
+
+def no_step(progress: TrainingProgress) -> DataError:
+    """The error for an epoch of which every batch was passed over: the next one would be no other."""
+    return DataError(
+        f"epoch {progress.epoch}: no batch gave a finite loss, {progress.skipped_batches:,} were skipped; "
+        "look at the rows in model_dir/nonfinite, or lower the learning rate"
     )
 
 

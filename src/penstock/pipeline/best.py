@@ -1,11 +1,16 @@
 """Which evaluated checkpoint was the best."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
+from penstock.loops.early_stopping import EarlyStop
+from penstock.loops.sections import EarlyStopping
+from penstock.optim.sections import MetricMode
 
 EvaluationRecord = Mapping[str, Any]
 
@@ -54,6 +59,39 @@ def require_best_step(evaluations: Sequence[EvaluationRecord], export: ExportCon
             f"{hint(metric, known)}"
         )
     return step
+
+
+def early_stop_of(section: EarlyStopping | None, losses: Collection[str]) -> EarlyStop | None:
+    """What watches the evaluations of a run; without `mode`, the metric's name says which way is better."""
+    if section is None:
+        return None
+    by_name = section.metric not in SMALLER_IS_BETTER and section.metric not in losses
+    written = "mode" in section.model_fields_set
+    return EarlyStop(
+        metric=section.metric,
+        patience=section.patience,
+        min_delta=section.min_delta,
+        larger_is_better=section.mode is MetricMode.max if written else by_name,
+        restore_best=section.restore_best,
+    )
+
+
+MARK = "best.json"
+"""The file of a model_dir that says which checkpoint an early-stopped run ended with."""
+
+
+def marked_step(folder: Path) -> int | None:
+    """The step that a run ended with, where it went back to its best one."""
+    try:
+        return int(json.loads((folder / MARK).read_text(encoding="utf-8"))["step"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def mark(early_stop: EarlyStop) -> str:
+    """What the file says."""
+    facts = {"step": early_stop.best_step, "metric": early_stop.metric, "value": early_stop.best}
+    return json.dumps({**facts, "checkpoint": f"step-{early_stop.best_step}"}) + "\n"
 
 
 def values_of(record: EvaluationRecord) -> dict[str, float]:

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from penstock.loops.train import no_batch
+from penstock.pipeline.accumulation import with_joined_batches
 from penstock.pipeline.hooks import checked_evaluator
 from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
@@ -29,6 +30,7 @@ class CheckResult:
 def check(run: RunConfig) -> CheckResult:
     """Open the data, build the model, take one batch through it."""
     require_for_training(run)
+    run = with_joined_batches(run)
     with ExitStack() as stack:
         monitor = stack.enter_context(computing(run))
         training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))
@@ -41,7 +43,7 @@ def check(run: RunConfig) -> CheckResult:
             num_columns=len(training.source.survey.columns.names),
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
             first_rows=batch.num_rows,
-            first_loss=training.step(batch, training.progress),
+            first_loss=training.step(batch, training.progress).loss,
             limit_bytes=training.budget.limit_bytes,
             planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         )

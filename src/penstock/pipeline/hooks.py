@@ -1,17 +1,21 @@
-"""Who listens to a training run: the bar, the log, checkpoints and evaluations."""
+"""Who listens to a training run: the bar, the log, checkpoints, evaluations and callbacks."""
 
 import math
 import time
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from penstock.config.write import dump_yaml
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.step import StepOutcome
 from penstock.loops.train import Stopwatch
+from penstock.pipeline.best import MARK, mark
+from penstock.pipeline.callbacks import Callbacks
 from penstock.pipeline.evaluation import Evaluator
+from penstock.pipeline.evaluation_record import evaluation_record, recalled, told
 from penstock.pipeline.memory_use import as_record, measured_use
+from penstock.pipeline.nonfinite import NonfiniteBatches
 from penstock.pipeline.numbers import numbers
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
@@ -22,6 +26,7 @@ from penstock.pipeline.training_parts import Training
 from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import Progress, open_display
+from penstock.tensors.batch import Batch
 
 
 class TrainingHooks:
@@ -34,25 +39,36 @@ class TrainingHooks:
         saver: Saver,
         monitor: MemoryMonitor,
         stop: StopRequest,
+        callbacks: Callbacks,
+        *,
         plain: bool,
+        started_at: float,
     ) -> None:
-        self.evaluation: Evaluation | None = None
-        self._run, self._training, self._saver, self._monitor, self._stop = (
-            run,
-            training,
-            saver,
-            monitor,
-            stop,
-        )
+        """`started_at` is when the command began, by `time.perf_counter`."""
+        self._run, self._training, self._saver = run, training, saver
+        self._monitor, self._stop, self._callbacks = monitor, stop, callbacks
+        self._started_at = started_at
         self._evaluator = checked_evaluator(run, training, monitor)
         train, progress = train_section(run), training.progress
-        self._bar = Progress(open_display("train", "step", plain), total=training.total_steps, every=1)
+        total = training.total_steps
+        self._bar = Progress(
+            open_display("train", "step", plain),
+            total=None if total is None else progress.steps_before + total,
+            every=1,
+        )
         self._bar.done = progress.step
         self._log = StepLog(
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
+        self._nonfinite = NonfiniteBatches(saver.folder.path / "nonfinite", train.on_nonfinite)
         self._started_afresh = saver.saved_step is None
-        self.evaluated_step = None if self._started_afresh else self._recall_evaluation(progress.step)
+        self.evaluation: Evaluation | None = None
+        self.evaluated_step: int | None = None
+        """The step of which `evaluation` speaks."""
+        self.restored_step: int | None = None
+        """The step to whose parameters the run went back at its end."""
+        if not self._started_afresh:
+            self._recall_evaluation(progress.step)
         self._header_written = False
 
     def __enter__(self) -> Self:
@@ -64,18 +80,37 @@ class TrainingHooks:
         self._bar.__exit__(kind, error, trace)
 
     def catch_up(self) -> None:
-        """Evaluate the checkpoint that a run continues from, where a kill came between its save and its evaluation."""
+        """Do what a kill may have come before: evaluating the checkpoint that a run continues from, or hearing it."""
+        if self._started_afresh:
+            return
         progress, every = self._training.progress, self._training.timetable.evaluate_every
+        if self.evaluation is not None:
+            self._hear(progress, self.evaluation)
         at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
-        due = every.due_after_step(progress) or at_epoch_end
-        if due and not self._started_afresh:
+        if every.due_after_step(progress) or at_epoch_end:
             self.on_evaluate_due(progress)
 
-    def on_step(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> None:
+    def on_step(
+        self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome, stopwatch: Stopwatch
+    ) -> None:
         """Show the step, and log it when it is its turn."""
         self._write_header(progress)
-        self._bar.advance(fields=lambda: self._log.fields(progress, loss, stopwatch))
-        self._log.record(progress, stopwatch)
+        metrics = self._training.train_metrics
+        metrics.update(outcome.predictions, batch)
+        self._bar.advance(
+            fields=lambda: self._log.fields(progress, outcome.loss, stopwatch, metrics.compute())
+        )
+        logged = self._log.record(progress, stopwatch, metrics.compute)
+        if logged is not None:
+            self._callbacks.tell("on_log", progress.step, logged)
+            self._save_if_asked(progress)
+
+    def on_nonfinite(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
+        """Stop with the rows written aside, or tell that they are passed over."""
+        self._saver.folder.path.mkdir(parents=True, exist_ok=True)
+        self._nonfinite.meet(progress, batch, outcome)
+        skipped = {"skipped_batches": progress.skipped_batches + 1, "num_rows": batch.num_rows}
+        self._log.tell("skipped", progress.step + 1, **skipped)
 
     def on_save_due(self, progress: TrainingProgress) -> None:
         """Write a checkpoint, unless this step has one: the end of an epoch may be the turn of steps too."""
@@ -83,52 +118,89 @@ class TrainingHooks:
             return
         with self._monitor.stage("save"):
             self._saver.save(progress)
+        self._callbacks.tell("on_save", progress.step, told(self.evaluation))
 
     def on_evaluate_due(self, progress: TrainingProgress) -> None:
-        """Evaluate the model as it is now, and keep the result."""
+        """Evaluate the model as it is now, keep the result, and let everyone learn from it."""
         if self._evaluator is None or self.evaluated_step == progress.step:
             return
         started_at = time.perf_counter()
-        evaluation = self._evaluator.evaluate(self.stop_requested)
+        evaluation = self._evaluator.evaluate(self.interrupted)
         if evaluation is None:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
-        found = numbers({**self.evaluation.losses, **self.evaluation.metrics})
-        self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {found}")
-        self._saver.folder.evaluations.write(
-            {
-                "step": progress.step,
-                "epoch": progress.epoch,
-                "metrics": self.evaluation.metrics,
-                "losses": self.evaluation.losses,
-                "rows": self.evaluation.rows,
-                "seconds": round(time.perf_counter() - started_at, 3),
-                "checkpoint": f"step-{progress.step}" if self._saver.saved_step == progress.step else None,
-            }
-        )
+        self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {numbers(told(evaluation))}")
+        self._hear(progress, evaluation)
+        seconds = time.perf_counter() - started_at
+        saved = self._saver.saved_step == progress.step
+        self._saver.folder.evaluations.write(evaluation_record(progress, evaluation, seconds, saved))
 
-    def stop_requested(self) -> bool:
+    def interrupted(self) -> bool:
         """After a signal, or past the memory limit where that is to stop the run."""
         return bool(self._stop) or exceeds_limit(self._run, self._monitor)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run ends before its time, by its own choice."""
+        early_stop = self._training.early_stop
+        if early_stop is not None and early_stop.due:
+            return early_stop.reason()
+        return self._callbacks.control.stop_reason
+
+    def stop_requested(self) -> bool:
+        """When interrupted, when evaluations get no better, or when a callback asked for it."""
+        return self.interrupted() or self.stop_reason is not None
 
     def finish(self) -> None:
         """Save the last step and evaluate it, where that is not done; an interrupted run is saved only."""
         progress = self._training.progress
         self.on_save_due(progress)
-        if not self.stop_requested():
+        if not self.interrupted():
             self.on_evaluate_due(progress)
+            self._restore_best()
+        self._callbacks.tell("on_end", progress.step, told(self.evaluation))
         if self._header_written:
             self._tell_end(progress)
 
-    def _recall_evaluation(self, step: int) -> int | None:
-        """The evaluation of this step that an earlier process has made; gives the step, or None."""
-        for record in self._saver.folder.evaluations.read():
-            if record["step"] == step:
-                self.evaluation = Evaluation(
-                    known(record["metrics"]), known(record["losses"]), record["rows"]
-                )
-                return step
-        return None
+    def _hear(self, progress: TrainingProgress, evaluation: Evaluation) -> None:
+        """Everyone who learns from evaluations hears each once, also when a run was killed in between.
+
+        The best checkpoint must exist to go back to, whether or not this step's turn to be saved has come.
+        """
+        if progress.evaluated_step >= progress.step:
+            return
+        progress.evaluated_step = progress.step
+        values, early_stop = told(evaluation), self._training.early_stop
+        self._training.rates.observe(values)
+        best = early_stop is not None and early_stop.update(
+            progress.step, values.get(early_stop.metric, math.nan)
+        )
+        self._callbacks.tell("on_eval", progress.step, values)
+        if best and early_stop is not None and early_stop.restore_best:
+            self.on_save_due(progress)
+        self._save_if_asked(progress)
+
+    def _restore_best(self) -> None:
+        """End with the parameters of the best evaluation, and mark its checkpoint as the one to use."""
+        early_stop = self._training.early_stop
+        if early_stop is None or not early_stop.restore_best or early_stop.best_step is None:
+            return
+        step, folder = early_stop.best_step, self._saver.folder
+        if step != self._training.progress.step:
+            self._saver.restore_parameters(step)
+            self._recall_evaluation(step)
+        folder.write_text(folder.path / MARK, mark(early_stop))
+        self.restored_step = step
+
+    def _save_if_asked(self, progress: TrainingProgress) -> None:
+        if self._callbacks.take_save_request():
+            self.on_save_due(progress)
+
+    def _recall_evaluation(self, step: int) -> None:
+        """Take up the evaluation of this step that was made before, where there is one."""
+        evaluation = recalled(self._saver.folder.evaluations.read(), step)
+        if evaluation is not None:
+            self.evaluation, self.evaluated_step = evaluation, step
 
     def _tell_end(self, progress: TrainingProgress) -> None:
         report = self._monitor.report
@@ -138,6 +210,9 @@ class TrainingHooks:
             progress.step,
             rows=progress.rows,
             epoch=progress.epoch,
+            skipped_batches=progress.skipped_batches,
+            stopped_because=self.stop_reason,
+            restored_step=self.restored_step,
             shuffle=None if quality is None else quality.score(),
             memory={
                 "peak_bytes": report.peak_bytes,
@@ -156,12 +231,14 @@ class TrainingHooks:
         folder.path.mkdir(parents=True, exist_ok=True)
         if self._started_afresh:
             folder.forget_records()
+        (folder.path / MARK).unlink(missing_ok=True)
         folder.write_text(folder.run_file, dump_yaml(self._run))
         folder.write_version(self._training.source.fingerprint())
         shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
         self._log.tell(
             "start",
             progress.step - 1,
+            seconds_to_first_step=round(time.perf_counter() - self._started_at, 3),
             limit_bytes=self._training.budget.limit_bytes,
             planned_bytes=shares,
             shuffle_rows=self._training.num_shuffle_rows,
@@ -175,8 +252,3 @@ def checked_evaluator(run: RunConfig, training: Training, monitor: MemoryMonitor
     evaluator = Evaluator(run, training.evaluation_source, training.sharded, training.budget, monitor)
     evaluator.check()
     return evaluator
-
-
-def known(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Numbers of a journal, with those that are undefined as NaN again."""
-    return {name: math.nan if value is None else value for name, value in values.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.pipeline.accumulation import with_joined_batches
 from penstock.pipeline.memory_use import StageUse, planned_use
 from penstock.pipeline.requirements import require_for_training
 from penstock.pipeline.run_config import RunConfig
@@ -28,6 +29,7 @@ class PlanResult:
 def plan(run: RunConfig) -> PlanResult:
     """Look at the data, count the model, divide the limit; nothing is allocated and nothing written."""
     require_for_training(run)
+    run = with_joined_batches(run)
     with computing(run) as monitor:
         planned = plan_training(run, monitor)
     survey = planned.source.survey

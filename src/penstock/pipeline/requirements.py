@@ -1,11 +1,12 @@
 """What a command needs from the run file beyond being right: said before anything is opened."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
 from penstock.config.notices import notices
 from penstock.config.paths import format_path
+from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
@@ -22,6 +23,8 @@ def require_for_training(run: RunConfig) -> None:
             *_model(run),
             *_labels(run),
             *_best_metric(run),
+            *_early_stopping(run),
+            *_mixed_precision(run),
         ]
     )
     require_available(run)
@@ -109,6 +112,38 @@ def _best_metric(run: RunConfig) -> Iterator[Problem]:
         yield Problem("export_config.best_exporter_metric", message)
 
 
+def _early_stopping(run: RunConfig) -> Iterator[Problem]:
+    """What decides when to stop must be evaluated, by a metric that evaluation gives."""
+    section = run.train_config.early_stopping if run.train_config is not None else None
+    if section is None:
+        return
+    known = result_names(run.model)
+    if run.model is not None and section.metric not in known:
+        message = f"evaluation does not give '{section.metric}'; {hint(section.metric, known)}"
+        yield Problem("train_config.early_stopping.metric", message)
+    if not run.eval_input_path:
+        yield Problem("train_config.early_stopping", "needs eval_input_path: without it nothing is evaluated")
+
+
+def _mixed_precision(run: RunConfig) -> Iterator[Problem]:
+    if run.train_config is not None and run.train_config.mixed_precision == "FP16":
+        message = (
+            "FP16 needs a GPU, and losses scaled up, which embedding tables that update in the backward pass "
+            "would take unscaled; use BF16, which needs no scaling"
+        )
+        yield Problem("train_config.mixed_precision", message)
+
+
+def loss_names(model: ModelConfig | None) -> list[str]:
+    """The names of the losses among the results, with the tower's name."""
+    if model is None:
+        return []
+    own = _names_of(model.losses, "loss")
+    return own + [
+        f"{name}_{tower.tower_name}" for tower in _towers(model) for name in _names_of(tower.losses, "loss")
+    ]
+
+
 def result_names(model: ModelConfig | None) -> list[str]:
     """The names under which evaluation gives its numbers: metrics and losses, with the tower's name."""
     if model is None:
@@ -118,9 +153,11 @@ def result_names(model: ModelConfig | None) -> list[str]:
 
 
 def _chosen_names(task: ModelConfig | TowerOptions) -> list[str]:
-    metrics = [metric.chosen("metric") for metric in task.metrics]
-    losses = [loss.chosen("loss") for loss in task.losses]
-    return [chosen[0] for chosen in metrics + losses if chosen is not None]
+    return _names_of(task.metrics, "metric") + _names_of(task.losses, "loss")
+
+
+def _names_of(sections: Sequence[Section], group: str) -> list[str]:
+    return [chosen[0] for chosen in (section.chosen(group) for section in sections) if chosen is not None]
 
 
 def _towers(model: ModelConfig) -> list[TowerOptions]:

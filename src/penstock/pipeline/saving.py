@@ -7,7 +7,7 @@ import torch
 
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
-from penstock.distributed.state import load_model_state, load_training_state, training_state
+from penstock.distributed.state import load_training_state, training_state
 from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.best import best_step
 from penstock.pipeline.data import resumed_state
@@ -19,6 +19,7 @@ from penstock.pipeline.feature_meaning import (
 )
 from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.renaming import load_renamed
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import load_whole_model
@@ -49,51 +50,79 @@ class Saver:
                 "shuffle": {"num_rows": training.num_shuffle_rows},
                 "generator": torch.get_rng_state().numpy(),
                 DOCUMENT: self._meaning,
+                **{name: part.state_dict() for name, part in training.resumables.items()},
             },
             protect=self._protected_steps(),
         )
         self.saved_step = progress.step
         return path
 
-    def restore(self, restore_optimizer: bool = True) -> None:
-        """Go on from the newest whole checkpoint; without one, start at step 0 and say so."""
+    def restore(self, restore_optimizer: bool = True, new_data: bool = False) -> None:
+        """Go on from the newest whole checkpoint; without one, start at step 0 and say so.
+
+        With `new_data` everything comes back but the place in the data: these are begun, and num_steps and
+        num_epochs count from there.
+        """
         checkpoint = self.store.latest()
         if checkpoint is None:
             logger.warning("no whole checkpoint in %s; starting at step 0", self.folder.checkpoints)
             return
         training = self._training
         require_same_meaning(checkpoint, self._run)
-        self._require_same_shuffle(checkpoint)
+        if not new_data:
+            self._require_same_shuffle(checkpoint)
         if restore_optimizer:
             load_training_state(checkpoint, training.sharded.module, training.dense_optimizer)
         else:
             load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])
-        states = checkpoint.documents["position"]
-        shares = StageShares.of(training.budget)
-        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
+        for name, part in training.resumables.items():
+            # Rates that were learned belong to the optimizers.
+            if name in checkpoint.documents and (restore_optimizer or part is not training.rates):
+                part.load_state_dict(checkpoint.documents[name])
+        if new_data:
+            training.progress.move_to_new_data()
+            training.batches.set_epoch(training.progress.epoch)
+        else:
+            self._restore_position(checkpoint)
         torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
         self.saved_step = checkpoint.step
         for journal in (self.folder.log, self.folder.evaluations):
             journal.cut_back(checkpoint.step)
         logger.info("continuing from %s", checkpoint.path)
 
-    def fine_tune(self, path: str | None) -> None:
-        """Start from another run's model, at step 0; what only one of them has is listed."""
+    def restore_parameters(self, step: int) -> None:
+        """Bring the model, and nothing else, to where it was after a step that is saved."""
+        load_whole_model(self.store.open(step), self._training.sharded.module)
+
+    def fine_tune(self, path: str | None, param_map: str | None = None) -> None:
+        """Start from another run's model, at step 0; what only one of them has is listed.
+
+        `param_map` is a file that says which of its parameters were called otherwise.
+        """
         if not path:
             return
         checkpoint = self.store.open(Path(path))
         warn_of_other_meaning(checkpoint, self._run)
-        difference = load_model_state(checkpoint, self._training.sharded.module)
+        difference = load_renamed(checkpoint, self._training.sharded.module, param_map)
         if difference:
             logger.warning("fine-tuning from %s: %s", path, difference)
 
+    def _restore_position(self, checkpoint: Checkpoint) -> None:
+        training, states = self._training, checkpoint.documents["position"]
+        shares = StageShares.of(training.budget)
+        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
+
     def _protected_steps(self) -> tuple[int, ...]:
-        """The best step so far, which stays though it is old; asked only where old ones go."""
+        """The best steps so far, which stay though they are old; asked only where old ones go."""
         if not self.store.keep:
             return ()
-        best = best_step(self.folder.evaluations.read(), self._run.export_config)
-        return () if best is None else (best,)
+        early_stop = self._training.early_stop
+        best = (
+            best_step(self.folder.evaluations.read(), self._run.export_config),
+            None if early_stop is None else early_stop.best_step,
+        )
+        return tuple(step for step in best if step is not None)
 
     def _require_same_shuffle(self, checkpoint: Checkpoint) -> None:
         """The order of rows depends on the buffer's rows, so that another number could not continue it."""

@@ -9,7 +9,7 @@ from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.distributed.state import load_model_state
-from penstock.pipeline.best import require_best_step
+from penstock.pipeline.best import marked_step, require_best_step
 from penstock.pipeline.feature_meaning import require_same_meaning
 from penstock.pipeline.memory_plan import limit_of, share_model
 from penstock.pipeline.model_dir import ModelDir
@@ -52,7 +52,10 @@ def load_whole_model(checkpoint: Checkpoint, model: nn.Module) -> None:
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
-    """The latest checkpoint, the best, or the one at a path; every byte of it is checked."""
+    """The latest checkpoint, the best, or the one at a path; every byte of it is checked.
+
+    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
+    """
     if which is not None and Path(which).exists():
         return CheckpointStore(Path(which).parent).open(which)
     folder = ModelDir.of(run.model_dir)
@@ -62,6 +65,9 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
         return store.open(named_step(str(which), store))
     if which == "best":
         return store.open(require_best_step(folder.evaluations.read(), run.export_config, str(folder.path)))
+    marked = marked_step(folder.path) if which is None else None
+    if marked is not None and marked in store.steps():
+        return store.open(marked)
     return store.require_latest()
 
 

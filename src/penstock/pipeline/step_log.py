@@ -32,35 +32,54 @@ class StepLog:
         self._rows, self._since = start_rows, time.perf_counter()
         self._start_rows, self._start = start_rows, self._since
 
-    def record(self, progress: TrainingProgress, stopwatch: Stopwatch) -> None:
-        """Write a line when it is the turn of this step."""
+    def record(
+        self,
+        progress: TrainingProgress,
+        stopwatch: Stopwatch,
+        metrics: Callable[[], Mapping[str, float]] = dict,
+    ) -> dict[str, float] | None:
+        """Write a line when it is the turn of this step; gives its numbers by name. `metrics` is asked only then."""
         if progress.step % self._every:
-            return
+            return None
         now = time.perf_counter()
+        rates = dict(self._learning_rates(progress))
+        numbers = {
+            "loss": progress.take_window_loss(),
+            "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
+            "waiting_share": round(stopwatch.waiting_share(), 4),
+            "memory_bytes": self._monitor.last_bytes,
+        }
+        trained = dict(metrics())
         self._journal.write(
             {
                 "step": progress.step,
                 "epoch": progress.epoch,
                 "rows": progress.rows,
-                "loss": progress.take_window_loss(),
-                "learning_rate": dict(self._learning_rates(progress)),
-                "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
-                "waiting_share": round(stopwatch.waiting_share(), 4),
-                "memory_bytes": self._monitor.last_bytes,
+                "learning_rate": rates,
+                **numbers,
+                **({"train_metrics": trained} if trained else {}),
             }
         )
         self._rows, self._since = progress.rows, now
+        return numbers | {f"learning_rate/{name}": rate for name, rate in rates.items()} | trained
 
     def tell(self, event: str, step: int, **facts: Any) -> None:
         """Write a line that is not about steps: a plan, a save, the end."""
         self._journal.write({"event": event, "step": step, **facts})
 
-    def fields(self, progress: TrainingProgress, loss: float, stopwatch: Stopwatch) -> Fields:
+    def fields(
+        self,
+        progress: TrainingProgress,
+        loss: float,
+        stopwatch: Stopwatch,
+        metrics: Mapping[str, float],
+    ) -> Fields:
         """What stands beside the bar."""
         seconds = time.perf_counter() - self._start
         report = self._monitor.report
         return {
             "loss": f"{loss:.4f}",
+            **{name: f"{value:.4f}" for name, value in metrics.items()},
             "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
             "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),
             "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",

@@ -33,6 +33,7 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     lines = [
         ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
         *bad_rows_lines(result),
+        *early_end_lines(result),
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
         ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
@@ -48,6 +49,20 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
         )
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
+    return lines
+
+
+def early_end_lines(result: TrainResult) -> list[tuple[str, str]]:
+    """Batches that were skipped, and why a run ended before its time; nothing where neither happened."""
+    lines = []
+    if result.skipped_batches:
+        skipped = "1 batch" if result.skipped_batches == 1 else f"{result.skipped_batches:,} batches"
+        where = result.model_dir / "nonfinite"
+        lines.append(("skipped", f"{skipped} whose loss was not finite; see {where}"))
+    if result.stopped_because:
+        lines.append(("stopped", result.stopped_because))
+    if result.restored_step is not None:
+        lines.append(("restored", f"step-{result.restored_step}, which eval and predict take"))
     return lines
 
 

@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.loops.train import train as train_loop
+from penstock.pipeline.accumulation import with_joined_batches
 from penstock.pipeline.best import best_step
+from penstock.pipeline.callbacks import Callbacks
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.memory_use import StageUse, measured_use
 from penstock.pipeline.model_dir import ModelDir
@@ -59,14 +62,36 @@ class TrainResult:
     best_step: int | None = None
     """The saved step with the best value of export_config.best_exporter_metric."""
 
+    skipped_batches: int = 0
+    """Batches that were passed over because their loss was not finite; they are no steps."""
+
+    stopped_because: str | None = None
+    """Why the run ended before its time, by early stopping or by a callback."""
+
+    restored_step: int | None = None
+    """The step that early stopping went back to; `checkpoint` is the one of this step."""
+
 
 def train(
-    run: RunConfig, resume: bool = False, *, restore_optimizer: bool = True, plain: bool = True
+    run: RunConfig,
+    resume: bool = False,
+    *,
+    callbacks: Sequence[Any] = (),
+    new_data: bool = False,
+    restore_optimizer: bool = True,
+    plain: bool = True,
 ) -> TrainResult:
-    """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint."""
+    """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint.
+
+    With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are told what
+    happens and may ask for something (`penstock.pipeline.callbacks`).
+    """
+    started_at = time.perf_counter()
     require_for_training(run)
+    run = with_joined_batches(run)
     folder = ModelDir.of(run.model_dir)
     folder.require_writable()
+    resume = resume or new_data
     if not resume:
         folder.refuse_if_trained()
     with ExitStack() as stack:
@@ -74,29 +99,39 @@ def train(
         monitor = stack.enter_context(computing(run))
         stop = stack.enter_context(stop_on_signal())
         with monitor.stage("build"):
-            shuffled = saved_shuffle_rows(folder) if resume else None
+            shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
             plan = plan_training(run, monitor, shuffled, folder.path)
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, World(), plan))
             training.model_bytes = max(0, monitor.sample() - before_bytes)
+            listeners = Callbacks(callbacks, training.rates)
+            training.resumables["callbacks"] = listeners
             saver = Saver(folder, training, run)
             if resume:
-                saver.restore(restore_optimizer)
+                saver.restore(restore_optimizer, new_data)
             if saver.saved_step is None:
-                saver.fine_tune(train_section(run).fine_tune_checkpoint)
-        return run_training(run, training, saver, monitor, stop, plain)
+                chosen = train_section(run)
+                saver.fine_tune(chosen.fine_tune_checkpoint, chosen.fine_tune_ckpt_param_map)
+            hooks = TrainingHooks(
+                run, training, saver, monitor, stop, listeners, plain=plain, started_at=started_at
+            )
+        return run_training(run, training, saver, monitor, hooks, stop)
 
 
 def run_training(
-    run: RunConfig, training: Training, saver: Saver, monitor: MemoryMonitor, stop: StopRequest, plain: bool
+    run: RunConfig,
+    training: Training,
+    saver: Saver,
+    monitor: MemoryMonitor,
+    hooks: TrainingHooks,
+    stop: StopRequest,
 ) -> TrainResult:
     """Run the loop over built parts, then save and evaluate what is not yet."""
     started_at, rows_before = time.perf_counter(), training.progress.rows
-    with monitor.stage("build"):
-        hooks = TrainingHooks(run, training, saver, monitor, stop, plain)
     with hooks, monitor.stage("train"):
         hooks.catch_up()
-        train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
+        if hooks.stop_reason is None:
+            train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
         hooks.finish()
     if exceeds_limit(run, monitor):
         raise limit_exceeded(
@@ -105,7 +140,7 @@ def run_training(
     progress, quarantine = training.progress, training.source.quarantine
     return TrainResult(
         model_dir=saver.folder.path,
-        checkpoint=saver.folder.checkpoints / f"step-{progress.step}",
+        checkpoint=saver.folder.checkpoints / f"step-{hooks.restored_step or progress.step}",
         steps=progress.step,
         epochs=progress.epoch,
         rows=progress.rows,
@@ -121,4 +156,7 @@ def run_training(
         exit_code=stop.exit_code if stop else 0,
         trained_rows=progress.rows - rows_before,
         best_step=best_step(saver.folder.evaluations.read(), run.export_config),
+        skipped_batches=progress.skipped_batches,
+        stopped_because=hooks.stop_reason,
+        restored_step=hooks.restored_step,
     )

@@ -2,30 +2,39 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import torch
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.batching.prefetch import Prefetch
 from penstock.batching.quality import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
 from penstock.loops.cadence import End, Every
+from penstock.loops.clipping import gradient_clipper
+from penstock.loops.early_stopping import EarlyStop
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.sections import TrainConfig
 from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.train import Timetable
+from penstock.loops.train_metrics import TrainMetrics
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
+from penstock.pipeline.best import early_stop_of
 from penstock.pipeline.data import DataSource, training_batches, workers_of
 from penstock.pipeline.memory_plan import StageShares
-from penstock.pipeline.requirements import train_section
+from penstock.pipeline.requirements import loss_names, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, shard_model
 from penstock.pipeline.training_plan import TrainingPlan
 from penstock.readers.blocks import Shard
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.state import Resumable
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
+
+PRECISIONS = {"BF16": torch.bfloat16}
+"""What autocast computes in, by the name in the run file; requirements refuse what is not here."""
 
 
 @dataclass(slots=True)
@@ -50,6 +59,10 @@ class Training:
     """How well the rows are mixed, where they are shuffled."""
     model_bytes: int = 0
     """What building the model added to the process."""
+    early_stop: EarlyStop | None = None
+    train_metrics: TrainMetrics = field(default_factory=lambda: TrainMetrics({}))
+    resumables: dict[str, Resumable] = field(default_factory=dict)
+    """What else has a state, by the name of its document in a checkpoint."""
 
 
 @contextmanager
@@ -66,7 +79,8 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers, quality)
         )
         sharded = shard_model(model, train, world)
-        scheduled = dense_optimizers(train.dense_optimizer, dense_parameters(sharded.module).items())
+        parameters = dense_parameters(sharded.module)
+        scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
         dense = combined(scheduled)
         rates = LearningRates(
             {
@@ -74,10 +88,21 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
                 **scheduled,
             }
         )
+        early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
+        resumables: dict[str, Resumable] = {"rates": rates}
+        if early_stop is not None:
+            resumables["early_stopping"] = early_stop
         yield Training(
             sharded=sharded,
             dense_optimizer=dense,
-            step=TrainStep(sharded.module, dense, rates, sharded.device),
+            step=TrainStep(
+                sharded.module,
+                dense,
+                rates,
+                sharded.device,
+                precision=PRECISIONS.get(train.mixed_precision or ""),
+                clip=gradient_clipper(train.grad_clipping, parameters.values()),
+            ),
             rates=rates,
             batches=batches,
             source=source,
@@ -89,6 +114,8 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             shard=shard,
             quality=quality,
             total_steps=total_steps(train, source.num_batches(data)),
+            early_stop=early_stop,
+            resumables=resumables,
         )
 
 

@@ -1,0 +1,97 @@
+"""What a user hangs into a training run: objects that are told what happens and may ask for something.
+
+A callback is any object with one or more of these methods; those it does not have are not missed:
+
+    on_log(step, metrics, control)    a line of log.jsonl was written; metrics has the mean loss, rates, speed
+    on_eval(step, metrics, control)   an evaluation is done; metrics has its losses and metrics
+    on_save(step, metrics, control)   a checkpoint was written; metrics has what was evaluated last
+    on_end(step, metrics, control)    the run is over; metrics has the last evaluation
+
+What is asked through `control` happens after the step, in the order of the callbacks. A callback that has
+`state_dict` and `load_state_dict` is saved with every checkpoint and comes back when the run continues.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.config.errors import ConfigError
+from penstock.loops.step import LearningRates
+from penstock.runtime.state import State
+
+EVENTS = ("on_log", "on_eval", "on_save", "on_end")
+"""What a callback may be told."""
+
+
+class Control:
+    """What a callback may ask for."""
+
+    def __init__(self, rates: LearningRates) -> None:
+        self._rates = rates
+        self.stop_reason: str | None = None
+        self.save_asked = False
+
+    def stop(self, reason: str = "a callback asked to stop") -> None:
+        """End the run after this step: it is saved and evaluated like every end."""
+        self.stop_reason = self.stop_reason or reason
+
+    def save(self) -> None:
+        """Write a checkpoint of this step, unless there is one."""
+        self.save_asked = True
+
+    def set_learning_rate(self, value: float | None, optimizer: str | None = None) -> None:
+        """Use this rate from the next step on, above the schedule; None follows the schedule again.
+
+        `optimizer` names one of those in log.jsonl (sparse, dense); without it all are meant. The rate is part of
+        the checkpoint.
+        """
+        self._rates.set(value, optimizer)
+
+
+class Callbacks:
+    """The callbacks of one run, in their order."""
+
+    def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
+        self._callbacks = list(callbacks)
+        self.control = Control(rates)
+        for callback in self._callbacks:
+            if not any(callable(getattr(callback, event, None)) for event in EVENTS):
+                raise ConfigError(
+                    f"callbacks: {type(callback).__name__} has none of the methods {', '.join(EVENTS)}"
+                )
+
+    def tell(self, event: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Call this method of everyone who has it; each gets a copy of the metrics, with floats only."""
+        for callback in self._callbacks:
+            method = getattr(callback, event, None)
+            if method is not None:
+                method(step, {name: float(value) for name, value in metrics.items()}, self.control)
+
+    def take_save_request(self) -> bool:
+        """Whether somebody asked for a checkpoint since this was last looked at."""
+        asked, self.control.save_asked = self.control.save_asked, False
+        return asked
+
+    def state_dict(self) -> State:
+        """The state of those who have one, by their place in the list and their class."""
+        return {
+            _key(place, callback): callback.state_dict()
+            for place, callback in enumerate(self._callbacks)
+            if hasattr(callback, "state_dict")
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Bring back those who are there again; a run may continue with other callbacks."""
+        for place, callback in enumerate(self._callbacks):
+            saved = state.get(_key(place, callback))
+            if saved is not None and hasattr(callback, "load_state_dict"):
+                callback.load_state_dict(saved)
+
+
+def defined(values: Mapping[str, float]) -> dict[str, float]:
+    """Without those that are undefined."""
+    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _key(place: int, callback: Any) -> str:
+    return f"{place}_{type(callback).__name__}"
