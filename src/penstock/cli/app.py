@@ -13,6 +13,7 @@ from penstock.cli.inspect import inspect
 from penstock.cli.messages import show_messages
 from penstock.cli.plan import plan
 from penstock.cli.predict import predict
+from penstock.cli.report import report
 from penstock.cli.rewrite import rewrite
 from penstock.cli.sample_data import sample_data
 from penstock.cli.schema import schema
@@ -49,6 +50,7 @@ app.command()(predict)
 app.command()(check)
 app.command()(plan)
 app.command()(inspect)
+app.command()(report)
 app.command()(rewrite)
 app.command("sample-data")(sample_data)
 app.command()(schema)

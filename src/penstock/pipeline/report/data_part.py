@@ -1,0 +1,46 @@
+"""What the data of a run were, and how they were mixed."""
+
+from collections.abc import Iterator, Sequence
+
+from penstock.config.sizes import format_size
+from penstock.pipeline.numbers import counted
+from penstock.pipeline.report.markup import Markup
+from penstock.pipeline.report.run_record import RunRecord
+from penstock.pipeline.report.tables import draw_table
+
+
+def data_table(runs: Sequence[RunRecord]) -> Markup | None:
+    """Facts of the data, one a line, a column for each run."""
+    facts = [dict(data_facts(run)) for run in runs]
+    names = dict.fromkeys(name for each in facts for name in each)
+    rows = [[name, *(each.get(name, "") for each in facts)] for name in names]
+    return draw_table(["", *(run.name for run in runs)], rows) if rows else None
+
+
+def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """Those that the records hold."""
+    end, start = run.events.get("end", {}), run.events.get("start", {})
+    files = run.version.get("data") or {}
+    if files:
+        size = format_size(sum(size for size in files.values() if isinstance(size, int)))
+        yield "training files", f"{counted(len(files), 'file')}, {size}"
+    if "rows" in end or "rows" in run.last:
+        rows = end.get("rows", run.last.get("rows", 0))
+        yield (
+            "rows trained on",
+            f"{rows:,} in {counted(end.get('epoch', run.last.get('epoch', 0)), 'whole epoch')}",
+        )
+    if run.evaluations:
+        yield "rows evaluated on", f"{run.evaluations[-1].get('rows', 0):,}"
+    if end.get("left_out_rows") is not None:
+        yield "rows left out as unusable", f"{end['left_out_rows']:,}"
+    if "shuffle_rows" in start:
+        rows = start["shuffle_rows"]
+        yield "shuffled", f"in windows of {rows:,} rows" if rows else "no"
+    shuffle = end.get("shuffle") or {}
+    if "block_coverage" in shuffle:
+        yield "blocks that a batch draws on", f"{shuffle['block_coverage']:.0%} of those of an ideal shuffle"
+    if "label_autocorrelation" in shuffle:
+        yield "correlation of neighbouring labels", f"{shuffle['label_autocorrelation']:.3f} (0 is ideal)"
+    if end.get("first_step_seconds") is not None:
+        yield "time to the first step", f"{end['first_step_seconds']:.1f} s"

@@ -1,0 +1,101 @@
+"""The whole page: parts under headings, with the style and the script inside."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from penstock.config.sizes import format_size
+from penstock.pipeline.report.config_part import config_text, difference_table, version_text
+from penstock.pipeline.report.curves import memory_chart, quality_charts, speed_charts
+from penstock.pipeline.report.data_part import data_table
+from penstock.pipeline.report.evaluations_part import evaluation_table, final_table
+from penstock.pipeline.report.markup import Markup, element, joined
+from penstock.pipeline.report.memory_part import limit_meter, stages_of_runs
+from penstock.pipeline.report.quality_part import calibration_chart, group_table
+from penstock.pipeline.report.run_record import RunRecord
+
+HERE = Path(__file__).parent
+
+
+def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
+    """The page of one run, or of several beside each other; `previous` is what one run is compared with."""
+    names = " and ".join(run.name for run in runs)
+    parts = [header(runs, names), *(advice(run) for run in runs), *sections(runs, previous)]
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", f"Penstock: {names}"),
+        element("style", Markup((HERE / "page.css").read_text(encoding="utf-8"))),
+    )
+    script = element("script", Markup((HERE / "page.js").read_text(encoding="utf-8")))
+    body = element("body", element("main", *filter(None, parts)), script)
+    return "<!doctype html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def header(runs: Sequence[RunRecord], names: str) -> Markup:
+    """Which runs, and of a single one its figures."""
+    tiles = [tile(name, text) for name, text in figures(runs[0])] if len(runs) == 1 else []
+    title = names if len(runs) == 1 else f"{len(runs)} runs: {names}"
+    return element("header", element("h1", title), element("div", *tiles, class_="tiles"))
+
+
+def figures(run: RunRecord) -> list[tuple[str, str]]:
+    """The numbers that one looks for first."""
+    found = [(name, f"{value:.4f}") for name, value in list(run.final_values().items())[:4]]
+    if "loss" in run.last and run.last["loss"] is not None:
+        found.append(("training loss", f"{run.last['loss']:.4f}"))
+    found.append(("steps", f"{run.events.get('end', run.last).get('step', 0):,}"))
+    if "rows_per_second" in run.last:
+        found.append(("rows/s", f"{run.last['rows_per_second']:,}"))
+    if "waiting_share" in run.last:
+        found.append(("waiting for data", f"{run.last['waiting_share']:.0%}"))
+    if run.memory.get("peak_bytes"):
+        found.append(("peak memory", format_size(run.memory["peak_bytes"])))
+    return found
+
+
+def tile(name: str, text: str) -> Markup:
+    """One figure."""
+    return element("div", element("b", text), element("span", name))
+
+
+def advice(run: RunRecord) -> Markup | None:
+    """What the step advisor says."""
+    if run.advice is None:
+        return None
+    return element("p", element("b", f"{run.name}: "), run.advice, class_="advice")
+
+
+def sections(runs: Sequence[RunRecord], previous: RunRecord | None) -> list[Markup | None]:
+    """All parts that have something to show."""
+    return [
+        section("Final metrics", [final_table(runs)] if len(runs) > 1 else []),
+        section("Quality", charts([*quality_charts(runs), calibration_chart(runs)])),
+        section("Groups", map(group_table, runs)),
+        section("Evaluations", map(evaluation_table, runs)),
+        section("Speed", charts(speed_charts(runs))),
+        section("Memory", [*map(limit_meter, runs), *charts([memory_chart(runs), stages_of_runs(runs)])]),
+        section("Data", [data_table(runs)]),
+        changes(runs, previous),
+        section("Configuration", [*map(config_text, runs), *map(version_text, runs)]),
+    ]
+
+
+def changes(runs: Sequence[RunRecord], previous: RunRecord | None) -> Markup | None:
+    """Where the run files differ: of several runs, or of one from the one before it."""
+    if len(runs) > 1:
+        return section("What differs in the configuration", [difference_table(runs)])
+    if previous is None:
+        return None
+    return section(f"Configuration since {previous.name}", [difference_table([previous, *runs])])
+
+
+def section(title: str, parts: Iterable[Markup | None]) -> Markup | None:
+    """A heading with what stands below it; None where nothing does."""
+    shown = [part for part in parts if part]
+    return element("section", element("h2", title), *shown) if shown else None
+
+
+def charts(found: Iterable[Markup | None]) -> list[Markup]:
+    """Charts beside each other, as many as the page is wide."""
+    shown = [chart for chart in found if chart]
+    return [element("div", joined(shown), class_="charts")] if shown else []

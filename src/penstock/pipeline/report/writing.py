@@ -1,0 +1,29 @@
+"""The command `report`, as a function."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.pipeline.report.page import page_of
+from penstock.pipeline.report.run_record import previous_run, read_runs
+
+REPORT = "report.html"
+_logger = logging.getLogger(__name__)
+
+
+def write_report(model_dir: Path, others: Sequence[Path] = (), output: Path | None = None) -> Path:
+    """Write the page of a run, or of several beside each other; gives its path, report.html of the first by default."""
+    runs = read_runs([model_dir, *others])
+    page = page_of(runs, previous_run(runs[0]) if len(runs) == 1 else None)
+    path = output if output is not None else model_dir / REPORT
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def try_to_write_report(model_dir: Path) -> Path | None:
+    """The page of a run that has just ended; a run that is trained and saved never fails for it."""
+    try:
+        return write_report(model_dir)
+    except Exception as error:
+        _logger.warning("report.html was not written: %s (penstock report %s tries again)", error, model_dir)
+        return None

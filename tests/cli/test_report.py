@@ -1,0 +1,27 @@
+"""`penstock report`."""
+
+from tests.cli.desk import Desk
+
+
+def test_the_page_of_a_run_is_written_and_its_path_printed(trained_desk: Desk) -> None:
+    done = trained_desk.penstock("report", "run")
+
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == "run/report.html\n"
+    assert "<figcaption>auc</figcaption>" in (trained_desk.folder / "run" / "report.html").read_text()
+
+
+def test_two_runs_go_into_the_file_that_is_named(trained_desk: Desk) -> None:
+    done = trained_desk.penstock("report", "run", "run", "--output", "both.html")
+
+    assert done.stdout == "both.html\n"
+    assert "2 runs: 1: run and 2: run" in (trained_desk.folder / "both.html").read_text()
+
+
+def test_a_folder_that_holds_no_run_is_one_line(desk: Desk) -> None:
+    done = desk.penstock("report", "nowhere")
+
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "error: nowhere holds no log.jsonl with a line in it; give the model_dir of a run that has trained\n"
+    )

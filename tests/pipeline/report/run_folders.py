@@ -1,0 +1,80 @@
+"""Folders of runs as training leaves them, written by hand so that every number is known."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+MIB = 1 << 20
+
+START = {
+    "event": "start",
+    "step": 0,
+    "limit_bytes": 2048 * MIB,
+    "planned_bytes": {"process": 500 * MIB, "model": 4 * MIB},
+    "shuffle_rows": 4096,
+}
+STEPS = [
+    {
+        "step": step,
+        "epoch": 0,
+        "rows": 1000 * step,
+        "loss": 0.7 - step / 100,
+        "learning_rate": {"sparse": 0.05, "dense": 0.001 * step},
+        "train_metrics": {"auc": 0.6 + step / 100},
+        "rows_per_second": 50_000 + step,
+        "waiting_share": 0.5,
+        "memory_bytes": (600 + step) * MIB,
+    }
+    for step in (5, 10, 15)
+]
+END = {
+    "event": "end",
+    "step": 15,
+    "rows": 15_000,
+    "epoch": 1,
+    "shuffle": {"block_coverage": 0.87, "label_autocorrelation": 0.012, "batches_looked_at": 3},
+    "left_out_rows": 2,
+    "memory": {
+        "peak_bytes": 640 * MIB,
+        "peak_stage": "train",
+        "stages": {
+            "process": {"planned_bytes": 500 * MIB, "measured_bytes": 500 * MIB},
+            "model": {"planned_bytes": 4 * MIB, "measured_bytes": 5 * MIB},
+        },
+    },
+    "advice": {
+        "text": "waiting 50% of the time: parsing is the bottleneck; data_config.num_workers: 2",
+        "setting": "data_config.num_workers",
+        "extra_bytes": 1,
+    },
+}
+EVALUATIONS = [
+    {
+        "step": step,
+        "epoch": 0,
+        "metrics": {"auc": 0.7 + step / 100, "grouped_auc": None},
+        "losses": {"binary_cross_entropy": 0.5},
+        "rows": 200,
+        "seconds": 0.1,
+        "checkpoint": f"step-{step}",
+    }
+    for step in (10, 15)
+]
+RUN_FILE = "model_dir: runs/one\ntrain_config:\n  num_epochs: 1\n  seed: 1\n"
+VERSION = {"packages": {"torch": "2.13.0"}, "data": {"a.parquet": MIB, "b.parquet": MIB}}
+
+
+def write_run(
+    folder: Path,
+    log: Sequence[Mapping[str, Any]] = (START, *STEPS, END),
+    evaluations: Sequence[Mapping[str, Any]] = EVALUATIONS,
+    run_file: str = RUN_FILE,
+) -> Path:
+    """A model_dir with these records."""
+    folder.mkdir(parents=True)
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    (folder / "eval_result.jsonl").write_text("".join(json.dumps(line) + "\n" for line in evaluations))
+    (folder / "run.yaml").write_text(run_file)
+    (folder / "version").write_text(json.dumps(VERSION))
+    return folder
