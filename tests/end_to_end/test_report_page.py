@@ -1,0 +1,128 @@
+"""report.html in a real browser: every chart has data, values show under the pointer, the console is clean.
+
+Needs playwright and a Chromium: one named chromium or google-chrome on the PATH, or playwright's own. Without them
+these tests are skipped; tests/pipeline/report looks at the page without a browser.
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.pipeline.report.writing import write_report
+from tests.end_to_end.conftest import Workplace
+from tests.pipeline.report.run_folders import write_run
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+WIDE, PHONE = 1200, 390
+
+
+@dataclass
+class Visit:
+    """A page as a reader has it in front of them, and what its console and its network saw."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, path: Path, width: int, scheme: str = "light") -> None:
+        """Load a file, and listen."""
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.set_viewport_size({"width": width, "height": 800})
+        self.page.goto(path.resolve().as_uri())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium without a window."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    with playwright.sync_playwright() as engine:
+        try:
+            started = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium could be started: {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    """A fresh page, without a network."""
+    context = browser.new_context(offline=True)
+    yield Visit(context.new_page())
+    context.close()
+
+
+def test_every_chart_of_a_trained_run_has_data(visit: Visit, trained: Workplace, tmp_path: Path) -> None:
+    report = write_report(trained.folder / "run", output=tmp_path / "report.html")
+
+    visit.open(report, WIDE)
+
+    assert visit.page.locator("figcaption").all_inner_texts() == [
+        "Loss",
+        "auc",
+        "log_loss",
+        "Learning rate",
+        "Throughput",
+        "Waiting against computing",
+        "Memory",
+        "Memory by stage",
+    ]
+    for chart in visit.page.locator("figure[data-chart]").all():
+        curves = chart.locator("polyline").evaluate_all(
+            "lines => lines.map(line => line.points.numberOfItems)"
+        )
+        assert curves, "a chart without a curve"
+        assert all(count >= 1 for count in curves)
+        assert chart.locator("polyline, circle").first.bounding_box()["width"] > 0
+    assert visit.page.locator("figure.bars rect.bar").count() >= 10
+    assert visit.complaints == []
+    assert [url for url in visit.requests if not url.startswith("file:")] == []
+
+
+def test_the_values_under_the_pointer_are_shown(visit: Visit, tmp_path: Path) -> None:
+    visit.open(write_report(write_run(tmp_path / "one")), WIDE)
+    chart = visit.page.locator("figure[data-chart]").first
+    box = chart.locator("svg").bounding_box()
+
+    chart.locator("svg").hover(position={"x": box["width"] - 20, "y": 100})
+
+    assert chart.locator(".tip").inner_text().splitlines() == [
+        "step 15",
+        "train",
+        "0.55",
+        "eval binary_cross_entropy",
+        "0.5",
+    ]
+    assert visit.complaints == []
+
+
+def test_a_chart_is_read_with_the_arrow_keys_too(visit: Visit, tmp_path: Path) -> None:
+    visit.open(write_report(write_run(tmp_path / "one")), WIDE)
+    chart = visit.page.locator("figure[data-chart]").first
+
+    chart.focus()
+    chart.press("ArrowRight")
+    chart.press("ArrowRight")
+
+    assert chart.locator(".tip").inner_text().startswith("step 10")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_nothing_is_wider_than_the_screen(visit: Visit, tmp_path: Path, width: int, scheme: str) -> None:
+    one, two = write_run(tmp_path / "one"), write_run(tmp_path / "two")
+
+    visit.open(write_report(one, [two]), width, scheme)
+
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    brightness = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] * 1")
+    assert (brightness < 64) == (scheme == "dark")
+    assert visit.complaints == []
