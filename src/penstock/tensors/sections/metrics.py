@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from penstock.config.custom import NamedPart
 from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
@@ -140,6 +141,13 @@ class NormalizedEntropy(Section):
     """Keeps logarithms finite."""
 
 
+class CustomMetric(NamedPart):
+    """A metric of one's own, with the methods of `penstock.metrics.metric.Metric`."""
+
+    reads: str = "probs"
+    """The prediction that it is given: probs, probs1, logits, y or similarities."""
+
+
 class MetricConfig(Section):
     """One metric of evaluation."""
 
@@ -160,10 +168,12 @@ class MetricConfig(Section):
             "hit_rate_at_k",
             "ndcg_at_k",
             "calibration",
+            "custom_metric",
         )
     }
     required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
 
+    custom_metric: CustomMetric | None = None
     auc: AUC | None = None
     log_loss: LogLoss | None = None
     multiclass_auc: MulticlassAUC | None = None
@@ -172,7 +182,7 @@ class MetricConfig(Section):
     mean_squared_error: MeanSquaredError | None = None
     accuracy: Accuracy | None = None
     grouped_auc: Annotated[GroupedAUC | None, Later("the metric grouped_auc")] = None
-    xauc: Annotated[XAUC | None, Later("the metric xauc")] = None
+    xauc: XAUC | None = None
     grouped_xauc: Annotated[GroupedXAUC | None, Later("the metric grouped_xauc")] = None
     normalized_entropy: NormalizedEntropy | None = None
     root_mean_squared_error: RootMeanSquaredError | None = None
@@ -199,6 +209,7 @@ class TrainMetricConfig(Section):
             "multiclass_auc",
             "hit_rate_at_k",
             "ndcg_at_k",
+            "custom_metric",
         )
     }
     required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
@@ -209,6 +220,7 @@ class TrainMetricConfig(Section):
     decay_step: PositiveInt = 100
     """Steps in a window."""
 
+    custom_metric: CustomMetric | None = None
     auc: AUC | None = None
     recall_at_k: RecallAtK | None = None
     mean_absolute_error: MeanAbsoluteError | None = None
