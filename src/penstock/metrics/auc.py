@@ -1,9 +1,10 @@
 """Area under the ROC curve, from a histogram of the predictions."""
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
+from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.histogram import Thresholds, add_counts, area, one_class_only
 from penstock.metrics.inputs import binary_rows
 from penstock.metrics.metric import Values
@@ -33,9 +34,9 @@ class AUC(SumsMetric):
         super().__init__({"counts": np.zeros((2, self.num_bins), dtype=np.int64)})
 
     @classmethod
-    def from_section(cls, section: "AucSection") -> Self:
-        """The thresholds of the run file count only when they were written there."""
-        return cls(section.thresholds)
+    def from_section(cls, section: "AucSection") -> Union["AUC", ExactAUC]:
+        """By the thresholds of the run file if they were written there, or exact if it says so."""
+        return ExactAUC() if section.exact else cls(section.thresholds)
 
     @property
     def num_bins(self) -> int:

@@ -6,9 +6,9 @@ metric is built from these options. `penstock.metrics.sections` gives them under
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.custom import NamedPart
 from penstock.config.markers import Later
@@ -22,8 +22,14 @@ class AUC(Section):
     thresholds: Annotated[int | None, Field(ge=2)] = None
     """Evenly spaced thresholds to count at; absent: a histogram of 100,000 bins."""
 
-    exact: Annotated[bool, Later("auc.exact")] = False
-    """Sort every prediction instead, on disk where memory is short."""
+    exact: bool = False
+    """Sort every prediction instead, on disk where memory is short; for evaluation."""
+
+    @model_validator(mode="after")
+    def _exact_needs_no_thresholds(self) -> Self:
+        if self.exact and self.thresholds is not None:
+            raise ValueError("exact takes no thresholds; leave out one of the two")
+        return self
 
 
 class MulticlassAUC(Section):
@@ -234,3 +240,9 @@ class TrainMetricConfig(Section):
     multiclass_auc: MulticlassAUC | None = None
     hit_rate_at_k: HitRateAtK | None = None
     ndcg_at_k: NDCGAtK | None = None
+
+    @model_validator(mode="after")
+    def _windows_count_at_thresholds(self) -> Self:
+        if self.auc is not None and self.auc.exact:
+            raise ValueError("auc.exact is for evaluation; in training auc counts at thresholds")
+        return self

@@ -1,0 +1,187 @@
+"""Area under the ROC curve without a histogram: every prediction counts as it is, sorted on disk beyond a limit."""
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.sizes import MIB
+from penstock.metrics.inputs import binary_rows
+from penstock.metrics.metric import MetricState, Values, restored
+from penstock.runtime.collectives import Collectives
+
+Levels = NDArray[np.void]
+"""Distinct predictions in ascending order, with the negative and positive rows of each."""
+
+LEVEL = np.dtype([("value", np.float64), ("negatives", np.int64), ("positives", np.int64)])
+LIMIT_BYTES = 64 * MIB
+"""About 2.8 million distinct predictions; sorting them takes about three times as much for a moment."""
+
+
+class ExactAUC:
+    """The chance that a positive row is predicted above a negative one; only equal predictions are ties.
+
+    Rows are held as distinct predictions and how often each came. Beyond `limit_bytes` they are sorted and written to
+    temporary files, and computing merges these block by block, within the same limit.
+    """
+
+    name = "auc"
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
+        """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
+        self._limit_bytes, self._folder = limit_bytes, folder
+        self._num_rows = np.zeros(2, dtype=np.int64)  # negative, positive
+        self._num_left_out = np.zeros((), dtype=np.int64)
+        self._forget_levels()
+
+    def update(self, preds: Values, target: Values) -> None:
+        """Keep the rows of one batch."""
+        rows = binary_rows(preds, target, self.name)
+        levels = np.zeros(len(rows.probabilities), LEVEL)
+        levels["value"] = rows.probabilities
+        levels["negatives"], levels["positives"] = ~rows.is_positive, rows.is_positive
+        self._add(_joined([levels]))
+        self._num_left_out += rows.num_left_out
+
+    def merge(self, other: Self) -> None:
+        """Add the rows that another has seen."""
+        for levels in other._blocks():
+            self._add(levels)
+        self._num_left_out += other._num_left_out
+
+    def reduced(self, collectives: Collectives) -> Self:
+        """One that has seen the rows of all ranks, sent block by block; every rank must call."""
+        whole = type(self)(self._limit_bytes, self._folder)
+        blocks, nothing = self._blocks(self._limit_bytes // 8), np.zeros(0, LEVEL)
+        parts = collectives.gather(next(blocks, nothing))
+        while any(map(len, parts)):
+            for part in parts:
+                whole._add(part)
+            parts = collectives.gather(next(blocks, nothing))
+        whole._num_left_out = collectives.sum(self._num_left_out)
+        return whole
+
+    def compute(self) -> float:
+        """The area; NaN unless both classes were seen."""
+        if self.undefined_because is not None:
+            return math.nan
+        won, negatives_below = 0.0, 0
+        for levels in self._blocks():
+            negatives = levels["negatives"].astype(np.float64)
+            below = negatives_below + np.cumsum(negatives) - negatives
+            won += float(np.sum(levels["positives"] * (below + negatives / 2)))
+            negatives_below += int(levels["negatives"].sum())
+        return won / (float(self._num_rows[0]) * float(self._num_rows[1]))
+
+    def reset(self) -> None:
+        """Forget every row, and remove what is on disk."""
+        if self._spilled is not None:
+            self._spilled.cleanup()
+        self._forget_levels()
+        self._num_rows[:] = 0
+        self._num_left_out[...] = 0
+
+    def state_dict(self) -> MetricState:
+        """All distinct predictions, in memory, and how often each came."""
+        levels = np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
+        columns = {column: np.array(levels[column]) for column in LEVEL.names or ()}
+        return {**columns, "num_left_out": self._num_left_out.copy()}
+
+    def load_state_dict(self, state: MetricState) -> None:
+        """Go on from saved predictions."""
+        levels = np.zeros(len(state.get("value", ())), LEVEL)
+        columns = {column: np.array(levels[column]) for column in LEVEL.names or ()}
+        arrays = restored(state, {**columns, "num_left_out": self._num_left_out}, self.name)
+        self.reset()
+        for column in columns:
+            levels[column] = arrays[column]
+        self._add(levels)
+        self._num_left_out = arrays["num_left_out"]
+
+    @property
+    def undefined_because(self) -> str | None:
+        """Why there is no area; None when there is one."""
+        if not self._num_rows.any():
+            return "no rows"
+        if not self._num_rows[1]:
+            return "no positive rows"
+        return None if self._num_rows[0] else "no negative rows"
+
+    @property
+    def num_left_out(self) -> int:
+        """Rows whose prediction is NaN."""
+        return int(self._num_left_out)
+
+    @property
+    def num_runs(self) -> int:
+        """How many sorted files there are."""
+        return len(self._runs)
+
+    def _forget_levels(self) -> None:
+        self._held: list[Levels] = []
+        self._held_bytes = 0
+        self._runs: list[Path] = []
+        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+
+    def _add(self, levels: Levels) -> None:
+        """Keep distinct, sorted levels; what is too much goes to disk as one sorted run."""
+        self._num_rows += (levels["negatives"].sum(), levels["positives"].sum())
+        self._held.append(levels)
+        self._held_bytes += levels.nbytes
+        if self._held_bytes <= self._limit_bytes:
+            return
+        joined = self._join_held()
+        if joined.nbytes > self._limit_bytes // 2:
+            self._write(joined)
+            self._held, self._held_bytes = [], 0
+
+    def _join_held(self) -> Levels:
+        joined = _joined(self._held)
+        self._held, self._held_bytes = [joined], joined.nbytes
+        return joined
+
+    def _write(self, levels: Levels) -> None:
+        if self._spilled is None:
+            self._spilled = tempfile.TemporaryDirectory(prefix="penstock-auc-", dir=self._folder)
+        path = Path(self._spilled.name) / f"run-{len(self._runs):06d}.npy"
+        np.save(path, levels, allow_pickle=False)
+        self._runs.append(path)
+
+    def _blocks(self, max_bytes: int | None = None) -> Iterator[Levels]:
+        """All levels in ascending order, each once, as many at a time as may be held (or `max_bytes`)."""
+        runs: list[Any] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in self._runs]
+        max_levels = (max_bytes or self._limit_bytes) // LEVEL.itemsize
+        return _merged([*runs, self._join_held()], max_levels)
+
+
+def _merged(runs: Sequence[Levels], max_levels: int) -> Iterator[Levels]:
+    """Sorted runs as one, by blocks: up to the lowest end of the next blocks of all runs, nothing is missing."""
+    places = [0] * len(runs)
+    step = max(1, max_levels // len(runs))
+    while True:
+        blocks = [run[place : place + step] for run, place in zip(runs, places, strict=True)]
+        ends = [block["value"][-1] for block in blocks if len(block)]
+        if not ends:
+            return
+        taken = [int(np.searchsorted(block["value"], min(ends), side="right")) for block in blocks]
+        places = [place + number for place, number in zip(places, taken, strict=True)]
+        yield _joined([block[:number] for block, number in zip(blocks, taken, strict=True)])
+
+
+def _joined(parts: Sequence[Levels]) -> Levels:
+    """The levels of all parts, sorted, each prediction once."""
+    levels = np.concatenate([np.zeros(0, LEVEL), *parts])
+    levels = levels[np.argsort(levels["value"], kind="stable")]
+    is_first = np.append(True, levels["value"][1:] != levels["value"][:-1])[: len(levels)]
+    if is_first.all():
+        return levels
+    starts = np.flatnonzero(is_first)
+    joined = np.empty(len(starts), LEVEL)
+    joined["value"] = levels["value"][starts]
+    for column in ("negatives", "positives"):
+        joined[column] = np.add.reduceat(levels[column], starts)
+    return joined
