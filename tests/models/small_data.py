@@ -98,6 +98,31 @@ def planted_batch(num_rows, seed):
     return batch, logits
 
 
+def tower(name, label="clicked", loss="binary_cross_entropy", **options):
+    """A task tower with a small MLP."""
+    return {
+        "tower_name": name,
+        "label_name": label,
+        "mlp": {"hidden_units": [32, 16]},
+        "losses": [{loss: {}}],
+        **options,
+    }
+
+
+DEEP_GROUP = {"group_name": "deep", "feature_names": ["user", "age", "item"], "group_type": "DEEP"}
+
+
+def multi_task(name, towers, pareto=False, **section):
+    """model_config of a multi-task model on one group."""
+    return ModelConfig.model_validate(
+        {
+            "feature_groups": [DEEP_GROUP],
+            "use_pareto_loss_weight": pareto,
+            name: {"task_towers": towers, **section},
+        }
+    )
+
+
 def built(config=None, features=FEATURES, weights=(), **options):
     torch.manual_seed(0)
     return build_model(config or model_config(), features, ["clicked"], weights, **options)

@@ -9,6 +9,7 @@ from torch import nn
 from penstock.config.errors import ConfigError
 from penstock.models.layers.batch_norm import BatchNorm
 from penstock.models.layers.fm import FactorizationMachine
+from penstock.models.layers.mixture_of_experts import Experts, Gate
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
 from penstock.models.sections import MLP as MlpSection
@@ -85,3 +86,23 @@ def test_wide_adds_vectors_up_and_weighs_numbers():
 
     assert wide(torch.tensor([[1.0, 2.0, 0.5, 3.0, 4.0]])).tolist() == [[1 + 2 + 3 + 4 + 5]]
     assert Wide([Slot("id", "id_wide", 2)])(torch.tensor([[1.0, 2.0]])).tolist() == [[3.0]]
+
+
+def test_wide_gives_each_class_columns_of_its_own():
+    wide = Wide([Slot("id", "id_wide", 4), Slot("x", None, 1)], num_class=3)
+    nn.init.constant_(wide.weights.weight, 10.0)
+
+    assert wide(torch.tensor([[1.0, 2.0, 3.0, 4.0, 0.5]])).tolist() == [[1 + 4 + 5, 2 + 5, 3 + 5]]
+
+
+def test_experts_are_weighed_by_each_gate():
+    experts = Experts(3, 2, MlpSection(hidden_units=[4]), "expert_mlp")
+    gate = Gate(3, 2, None, "gate_mlp")
+    x = torch.randn(5, 3)
+    experts_BED = experts(x)
+    weights = torch.softmax(gate.output(x), dim=1)
+
+    assert experts_BED.shape == (5, 2, 4)
+    torch.testing.assert_close(experts_BED[:, 1], experts.experts[1](x))
+    expected = weights[:, :1] * experts_BED[:, 0] + weights[:, 1:] * experts_BED[:, 1]
+    torch.testing.assert_close(gate(x, experts_BED), expected)

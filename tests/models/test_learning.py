@@ -4,13 +4,14 @@ import pytest
 import torch
 
 from penstock.metrics.auc import AUC
-from tests.models.small_data import Training, built, model_config, planted_batch
+from tests.models.small_data import DEEP_GROUP, Training, built, model_config, planted_batch
 
 FM_GROUP = {"group_name": "fm", "feature_names": ["user", "item"], "group_type": "DEEP"}
 WIDE_GROUP = {"group_name": "wide", "feature_names": ["user", "item", "age"], "group_type": "WIDE"}
-DEEP_GROUP = {"group_name": "deep", "feature_names": ["user", "age", "item"], "group_type": "DEEP"}
 MLP = {"hidden_units": [32, 16]}
 FINAL = {"hidden_units": [16]}
+
+TWO_CLASSES = {"num_class": 2, "losses": [{"softmax_cross_entropy": {}}]}
 
 EVERY_MODEL = {
     "deepfm": {"deepfm": {"deep": MLP}},
@@ -26,6 +27,8 @@ EVERY_MODEL = {
         "wide_and_deep": {"deep": MLP, "final": FINAL},
         "feature_groups": [WIDE_GROUP, DEEP_GROUP],
     },
+    "deepfm with two classes": {"deepfm": {"deep": MLP}, **TWO_CLASSES},
+    "wide_and_deep with two classes": {"deepfm": None, "wide_and_deep": {"deep": MLP}, **TWO_CLASSES},
 }
 every_model = pytest.mark.parametrize("changes", EVERY_MODEL.values(), ids=EVERY_MODEL.keys())
 
@@ -45,7 +48,8 @@ def test_it_learns_the_planted_signal_almost_as_well_as_can_be(one_process, chan
     test, true_logits = planted_batch(8192, seed=1000)
     model.eval()
     with torch.no_grad():
-        reached = auc(model.predict(test)["logits"], test)
+        logits = model.predict(test)["logits"]
+        reached = auc(logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits, test)
 
     assert auc(true_logits, test) == pytest.approx(0.888, abs=0.001)
     assert reached > 0.87

@@ -6,7 +6,7 @@ import torch
 from penstock.config.errors import ConfigError, DataError
 from penstock.models.losses import weighted_mean
 from penstock.models.sections import LossConfig
-from penstock.models.task import Task
+from penstock.models.task import Task, TaskSpace
 from penstock.tensors.batch import Batch
 
 
@@ -20,7 +20,7 @@ def cross_entropy(probability, target):
 
 def test_labels_are_smoothed_before_the_cross_entropy():
     smoothed = task({"binary_cross_entropy": {"label_smoothing": 0.2}})
-    predictions = smoothed.predictions(torch.tensor([0.3, -1.0]))
+    predictions = smoothed.predictions(torch.tensor([[0.3], [-1.0]]), Batch())
     probabilities = torch.sigmoid(torch.tensor([0.3, -1.0]))
     expected = cross_entropy(probabilities, torch.tensor([1 * 0.8 + 0.1, 0 * 0.8 + 0.1])).mean()
 
@@ -52,7 +52,7 @@ def test_nothing_but_weight_zero_gives_zero_and_no_gradient():
 
 def test_a_task_reads_its_sample_weight():
     weighted = task({"binary_cross_entropy": {}}, sample_weight="w")
-    predictions = weighted.predictions(torch.tensor([0.0, 5.0]))
+    predictions = weighted.predictions(torch.tensor([[0.0], [5.0]]), Batch())
     batch = Batch(labels={"y": torch.tensor([1.0, 0.0])}, sample_weights={"w": torch.tensor([2.0, 0.0])})
 
     assert weighted.losses(predictions, batch)["binary_cross_entropy"].item() == pytest.approx(0.6931472)
@@ -60,7 +60,7 @@ def test_a_task_reads_its_sample_weight():
 
 def test_a_tower_is_a_suffix():
     tower = task({"binary_cross_entropy": {}}, tower="ctr")
-    predictions = tower.predictions(torch.zeros(1))
+    predictions = tower.predictions(torch.zeros(1, 1), Batch())
 
     assert tuple(predictions) == tower.prediction_names == ("logits_ctr", "probs_ctr")
     assert list(tower.losses(predictions, Batch(labels={"y": torch.ones(1)}))) == ["binary_cross_entropy_ctr"]
@@ -71,15 +71,189 @@ def test_labels_that_are_not_binary_are_refused(label):
     binary = task({"binary_cross_entropy": {}})
 
     with pytest.raises(DataError, match=r"binary_cross_entropy: labels run from .* outside \[0, 1\]"):
-        binary.losses(binary.predictions(torch.zeros(2)), Batch(labels={"y": torch.tensor([0.0, label])}))
+        binary.losses({"logits": torch.zeros(2)}, Batch(labels={"y": torch.tensor([0.0, label])}))
 
 
-def test_missing_and_unknown_losses_are_named():
+def test_softmax_is_the_cross_entropy_of_the_class():
+    classes = task({"softmax_cross_entropy": {}}, num_class=3)
+    logits = torch.tensor([[1.0, 0.0, 2.0], [0.5, -1.0, 0.0]])
+    predictions = classes.predictions(logits, Batch())
+
+    assert tuple(predictions) == classes.prediction_names == ("logits", "probs")
+    torch.testing.assert_close(predictions["probs"], torch.softmax(logits, dim=1))
+    losses = classes.losses(predictions, Batch(labels={"y": torch.tensor([2, 0])}))
+    expected = -torch.log(torch.stack([predictions["probs"][0, 2], predictions["probs"][1, 0]])).mean()
+    torch.testing.assert_close(losses, {"softmax_cross_entropy": expected})
+
+
+def test_softmax_smoothing_is_that_of_torch():
+    smoothed = task({"softmax_cross_entropy": {"label_smoothing": 0.3}}, num_class=4)
+    logits, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 3])
+
+    losses = smoothed.losses(smoothed.predictions(logits, Batch()), Batch(labels={"y": labels}))
+
+    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=0.3)
+    torch.testing.assert_close(losses["softmax_cross_entropy"], expected)
+
+
+def test_two_classes_give_the_probability_of_the_second():
+    two = task({"softmax_cross_entropy": {}}, num_class=2, tower="buy")
+    predictions = two.predictions(torch.tensor([[0.0, 1.0]]), Batch())
+
+    assert tuple(predictions) == ("logits_buy", "probs_buy", "probs1_buy")
+    assert predictions["probs1_buy"].tolist() == pytest.approx([0.7310586])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_masked_classes_have_probability_zero_and_no_part_in_the_loss(smoothing):
+    options = {"softmax_cross_entropy": {"label_smoothing": smoothing}}
+    masked, small = task(options, num_class=3, mask="allowed"), task(options, num_class=2)
+    output = torch.tensor([[1.0, 9.0, 2.0]], requires_grad=True)
+    batch = Batch(
+        labels={"y": torch.tensor([2])},
+        additional_infos={"allowed": torch.tensor([[1, 0, 1]], dtype=torch.int8)},
+    )
+    predictions = masked.predictions(output, batch)
+    loss = masked.losses(predictions, batch)["softmax_cross_entropy"]
+    loss.backward()
+
+    without = small.predictions(torch.tensor([[1.0, 2.0]]), Batch())
+    expected = small.losses(without, Batch(labels={"y": torch.tensor([1])}))["softmax_cross_entropy"]
+    assert predictions["probs"][0, 1].item() == 0.0
+    assert loss.item() == pytest.approx(expected.item())
+    assert output.grad.isfinite().all()
+    assert output.grad[0, 1].item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        (3.0, r"labels run from 3.0 to 3.0; 3 classes are the whole numbers 0 to 2"),
+        (0.5, r"labels run from 0.5 to 0.5; 3 classes are the whole numbers 0 to 2"),
+        (1.0, r"row 0 of the batch has label 1, which is masked"),
+    ],
+)
+def test_labels_that_are_no_class_are_refused(label, problem):
+    classes = task({"softmax_cross_entropy": {}}, num_class=3, mask="allowed")
+    batch = Batch(
+        labels={"y": torch.tensor([label])}, additional_infos={"allowed": torch.tensor([[1, 0, 1]])}
+    )
+
+    with pytest.raises(DataError, match=problem):
+        classes.losses(classes.predictions(torch.zeros(1, 3), batch), batch)
+
+
+def test_l2_is_the_squared_error_of_y():
+    regression = task({"l2_loss": {}})
+    predictions = regression.predictions(torch.tensor([[1.0], [3.0]]), Batch())
+
+    assert {name: values.tolist() for name, values in predictions.items()} == {"y": [1.0, 3.0]}
+    losses = regression.losses(predictions, Batch(labels={"y": torch.tensor([2, 0])}))
+    assert {name: value.item() for name, value in losses.items()} == {"l2_loss": (1 + 9) / 2}
+
+
+def test_focal_loss_looks_away_from_rows_that_are_right():
+    focal = task({"binary_focal_loss": {"gamma": 2.0, "alpha": 0.25}})
+    p = torch.sigmoid(torch.tensor([2.0, 2.0]))
+    predictions = focal.predictions(torch.tensor([[2.0], [2.0]]), Batch())
+    losses = focal.losses(predictions, Batch(labels={"y": torch.tensor([1.0, 0.0])}))
+
+    expected = torch.stack(
+        [0.25 * (1 - p[0]) ** 2 * -p[0].log(), 0.75 * p[1] ** 2 * -(1 - p[1]).log()]
+    ).mean()
+    assert losses["binary_focal_loss"].item() == pytest.approx(expected.item())
+
+
+def test_focal_loss_without_focus_is_half_the_cross_entropy():
+    focal, plain = task({"binary_focal_loss": {"gamma": 0.0}}), task({"binary_cross_entropy": {}})
+    logits, batch = torch.randn(6, 1), Batch(labels={"y": torch.tensor([1, 0, 1, 1, 0, 0])})
+
+    assert focal.losses(focal.predictions(logits, batch), batch)["binary_focal_loss"].item() == pytest.approx(
+        plain.losses(plain.predictions(logits, batch), batch)["binary_cross_entropy"].item() / 2
+    )
+
+
+def test_jrc_adds_calibration_and_ranking_within_sessions():
+    jrc = task({"jrc_loss": {"session_name": "visit", "alpha": 0.3}}, num_class=2)
+    logits, labels = torch.randn(6, 2), torch.tensor([1, 0, 0, 1, 1, 0])
+    sessions = torch.tensor([7, 7, 7, 4, 4, 9])
+    batch = Batch(labels={"y": labels}, additional_infos={"visit": sessions})
+
+    rows = []
+    for row in range(6):
+        label = labels[row]
+        same_session = logits[sessions == sessions[row], label]
+        calibration = -torch.log_softmax(logits[row], dim=0)[label]
+        ranking = -(logits[row, label] - torch.logsumexp(same_session, dim=0))
+        rows.append(0.3 * calibration + 0.7 * ranking)
+    loss = jrc.losses(jrc.predictions(logits, batch), batch)["jrc_loss"]
+
+    assert loss.item() == pytest.approx(torch.stack(rows).mean().item(), rel=1e-6)
+
+
+def test_jrc_stays_finite_for_large_logits():
+    jrc = task({"jrc_loss": {"session_name": "visit"}}, num_class=2)
+    output = torch.tensor([[500.0, -500.0], [-500.0, 500.0]], requires_grad=True)
+    batch = Batch(labels={"y": torch.tensor([0, 1])}, additional_infos={"visit": torch.tensor([1, 1])})
+    loss = jrc.losses(jrc.predictions(output, batch), batch)["jrc_loss"]
+    loss.backward()
+
+    assert loss.item() == 0.0
+    assert output.grad.isfinite().all()
+
+
+def test_rows_of_a_task_space_weigh_as_asked():
+    space = TaskSpace("clicked", in_weight=3.0, out_weight=1.0)
+    inside = task({"l2_loss": {}}, space=space, sample_weight="w")
+    batch = Batch(
+        labels={"y": torch.tensor([1.0, 2.0, 3.0]), "clicked": torch.tensor([1, 0, 0])},
+        sample_weights={"w": torch.tensor([1.0, 1.0, 0.0])},
+    )
+    losses = inside.losses(inside.predictions(torch.zeros(3, 1), batch), batch)
+
+    assert losses["l2_loss"].item() == pytest.approx((3 * 1 + 1 * 4) / (3 + 1))
+    assert inside.loss_weights(batch) == {"l2_loss": 4.0}
+
+
+def test_a_tasks_weight_is_a_factor_on_its_losses():
+    batch = Batch(labels={"y": torch.tensor([2.0])})
+    heavy = task({"l2_loss": {}}, weight=2.5)
+
+    assert heavy.losses({"y": torch.zeros(1)}, batch)["l2_loss"].item() == 10.0
+
+
+WRONG_CLASSES = {
+    "model_config.losses[0].binary_cross_entropy: needs num_class 1; it is 3": (
+        {"binary_cross_entropy": {}},
+        3,
+    ),
+    "model_config.losses[0].softmax_cross_entropy: needs num_class 2 or more; it is 1": (
+        {"softmax_cross_entropy": {}},
+        1,
+    ),
+    "model_config.losses[0].jrc_loss: needs num_class 2; it is 3": ({"jrc_loss": {"session_name": "s"}}, 3),
+    "model_config.losses[0].l2_loss: needs num_class 1; it is 2": ({"l2_loss": {}}, 2),
+}
+
+
+@pytest.mark.parametrize("problem", WRONG_CLASSES)
+def test_losses_know_how_many_classes_they_need(problem):
+    loss, num_class = WRONG_CLASSES[problem]
+    with pytest.raises(ConfigError) as caught:
+        task(loss, num_class=num_class)
+
+    assert str(caught.value) == problem
+
+
+def test_a_task_needs_a_loss():
     with pytest.raises(
         ConfigError, match=r"model_config.losses: is empty; name at least one: binary_cross_entropy"
     ):
         Task([], "y")
+
+
+def test_a_mask_needs_classes():
     with pytest.raises(
-        ConfigError, match=r"losses\[0\].l2_loss: not available yet; available: binary_cross_entropy"
+        ConfigError, match=r"model_config.mask_name: masks classes; with num_class 1 there are none"
     ):
-        task({"l2_loss": {}})
+        task({"binary_cross_entropy": {}}, mask="allowed")

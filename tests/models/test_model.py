@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 from torchrec.distributed.train_pipeline.tracing import Tracer
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, PenstockError
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from tests.models.small_data import FEATURES, built, model_config, planted_batch
@@ -91,11 +91,15 @@ def test_a_pipeline_can_trace_it():
 
 
 REFUSED = {
-    "model_config.mmoe: not available yet; available: deepfm, wide_and_deep": {
+    "model_config.dlrm: not available yet; available: deepfm, mmoe, simple_multi_task, wide_and_deep": {
         "deepfm": None,
-        "mmoe": {"expert_mlp": {}, "num_expert": 2},
+        "dlrm": {"final": {}},
     },
-    "model_config.num_class: 3 classes are not available yet": {"num_class": 3},
+    "model_config.losses[0].binary_cross_entropy: needs num_class 1; it is 3": {"num_class": 3},
+    "model_config.deepfm.wide_embedding_dim: is 4; each of the 5 classes needs a column of its own": {
+        "num_class": 5,
+        "losses": [{"softmax_cross_entropy": {}}],
+    },
     "model_config.deepfm.wide_init_fn: 'ones' is not an initialiser; did you mean 'ones_'?": {
         "deepfm": {"deep": {}, "wide_init_fn": "ones"}
     },
@@ -108,6 +112,40 @@ def test_what_cannot_be_built_is_named(problem):
         build_model(model_config(**REFUSED[problem]), FEATURES, ["clicked"])
 
     assert str(caught.value) == problem
+
+
+class CountedRows:
+    """The smallest metrics that a model can be given."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def update(self, predictions, batch):
+        self.rows += batch.num_rows
+
+    def compute(self):
+        return {"rows": float(self.rows)}
+
+    def reset(self):
+        self.rows = 0
+
+
+def test_metrics_are_counted_and_those_of_evaluation_start_anew_after_each_look():
+    model, (batch, _) = built(), planted_batch(5, seed=0)
+    model.attach_metrics(CountedRows(), CountedRows())
+    for _ in range(2):
+        model.update_metric(model.predict(batch), batch)
+        model.update_train_metric(model.predict(batch), batch)
+
+    assert [model.compute_metric(), model.compute_metric()] == [{"rows": 10.0}, {"rows": 0.0}]
+    assert [model.compute_train_metric(), model.compute_train_metric()] == [{"rows": 10.0}, {"rows": 10.0}]
+
+
+def test_a_model_without_metrics_says_where_they_come_from():
+    with pytest.raises(
+        PenstockError, match=r"this model has no metrics; build it with penstock.build_model\(run\)"
+    ):
+        built().compute_metric()
 
 
 def test_a_model_needs_a_label():

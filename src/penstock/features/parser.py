@@ -1,7 +1,7 @@
 """Record batch -> columns of features, labels and weights, with every bad value told by file and row."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from penstock.features.columns import (
 from penstock.features.feature import Feature, TableSpec
 from penstock.features.labels import read_label, read_sample_weight
 from penstock.features.plain import PlainColumns, PlainLane, lane_of
+from penstock.features.side_columns import SideArray, SideColumns
 from penstock.readers.origin import ROW_COLUMN, locate
 
 UNKNOWN_ROW = -1
@@ -53,6 +54,9 @@ class ParsedBatch:
     kept: BoolArray | None = None
     """Which rows of the record batch are here, where some were left out."""
 
+    side: dict[str, SideArray] = field(default_factory=dict)
+    """Masks of classes and sessions, where a task needs them."""
+
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
@@ -71,6 +75,7 @@ class Parser:
 
     `file_paths` are the files that row ids count; without them errors name the row of the batch.
     `binary_labels` are those labels that a loss wants within 0 and 1: here a wrong one has a file and a row.
+    `side` are columns that only tasks need.
     """
 
     def __init__(
@@ -80,17 +85,27 @@ class Parser:
         sample_weight_fields: Sequence[str] = (),
         file_paths: Sequence[str] = (),
         binary_labels: Sequence[str] = (),
+        side: SideColumns | None = None,
     ) -> None:
         self.features = tuple(features)
         self.label_fields = tuple(label_fields)
         self.sample_weight_fields = tuple(sample_weight_fields)
         self.file_paths = tuple(file_paths)
         self.binary_labels = frozenset(binary_labels)
+        self.side = side or SideColumns()
 
     def of_files(self, file_paths: Sequence[str]) -> "Parser":
         """The same parser for rows of these files."""
+        return self._with(self.features, file_paths)
+
+    def _with(self, features: Sequence[Feature], file_paths: Sequence[str]) -> "Parser":
         return Parser(
-            self.features, self.label_fields, self.sample_weight_fields, file_paths, tuple(self.binary_labels)
+            features,
+            self.label_fields,
+            self.sample_weight_fields,
+            file_paths,
+            tuple(self.binary_labels),
+            self.side,
         )
 
     @property
@@ -100,8 +115,9 @@ class Parser:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All data columns needed: those of features, labels and sample weights, each once."""
-        return tuple(dict.fromkeys([*self.feature_columns, *self.label_fields, *self.sample_weight_fields]))
+        """All data columns needed: those of features, labels, sample weights and tasks, each once."""
+        of_tasks = [*self.label_fields, *self.sample_weight_fields, *self.side.columns()]
+        return tuple(dict.fromkeys([*self.feature_columns, *of_tasks]))
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -127,9 +143,10 @@ class Parser:
             weights = {
                 name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels
             }
+            side = dict(self.side.read(batch, with_labels))
         except BadValue as error:
             raise self._located(error, row_ids) from error
-        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths)
+        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths, side=side)
 
     def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
@@ -144,9 +161,7 @@ class Parser:
 
     @cached_property
     def _without_features(self) -> "Parser":
-        return Parser(
-            (), self.label_fields, self.sample_weight_fields, self.file_paths, tuple(self.binary_labels)
-        )
+        return self._with((), self.file_paths)
 
     def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are told in `rejected`.

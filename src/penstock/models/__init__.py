@@ -22,6 +22,8 @@ MODELS: Registry[Any] = Registry(
     "model",
     {
         "deepfm": "penstock.models.deepfm:DeepFM",
+        "mmoe": "penstock.models.mmoe:MMoE",
+        "simple_multi_task": "penstock.models.simple_multi_task:SimpleMultiTask",
         "wide_and_deep": "penstock.models.wide_and_deep:WideAndDeep",
     },
 )

@@ -26,33 +26,42 @@ class DeepFM(Model):
     """logit = wide + fm + deep, or, with `final`, an MLP over the three side by side.
 
     The groups: `deep` for the MLP, `wide` for the linear part, and `fm` for the factorisation machine;
-    without a group `fm` it works on the id features of `deep`. A part without features is left out.
+    without a group `fm` it works on the id features of `deep`. A part without features is left out. With several
+    classes there is a logit for each, and a linear layer takes the factorisation machine's vector to them.
     """
 
     def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
-        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, "model_config.deepfm")
+        path, num_class = "model_config.deepfm", model.num_class
+        wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = with_fm_group(plan_tables(model.feature_groups, inputs.features, wide_tables))
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
-        self.wide = Wide(plan.groups["wide"]) if "wide" in plan.groups else None
+        num_wide = 1 if section.final else num_class
+        self.wide = Wide(plan.groups["wide"], num_wide, path) if "wide" in plan.groups else None
         self.fm = FactorizationMachine()
         self.num_fm_vectors = len(plan.groups["fm"])
-        self.deep = MLP(self.embedding_group.width("deep"), section.deep, "model_config.deepfm.deep")
-        joined_dim = int(self.wide is not None) + plan.groups["fm"][0].width + self.deep.output_dim
-        self.final = MLP(joined_dim, section.final, "model_config.deepfm.final") if section.final else None
-        self.output = nn.Linear(self.final.output_dim if self.final is not None else self.deep.output_dim, 1)
+        fm_dim = plan.groups["fm"][0].width
+        self.fm_output = (
+            nn.Linear(fm_dim, num_class, bias=False) if num_class > 1 and not section.final else None
+        )
+        self.deep = MLP(self.embedding_group.width("deep"), section.deep, f"{path}.deep")
+        joined_dim = int(self.wide is not None) + fm_dim + self.deep.output_dim
+        self.final = MLP(joined_dim, section.final, f"{path}.final") if section.final else None
+        last = self.deep if self.final is None else self.final
+        self.output = nn.Linear(last.output_dim, num_class)
 
     def predict(self, batch: Batch) -> Tensors:
-        """Logits and probabilities."""
+        """What the task predicts."""
         groups = self.embedding_group(batch)
         deep = self.deep(groups["deep"])
         fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))
         wide = [self.wide(groups["wide"])] if self.wide is not None else []
         if self.final is not None:
-            logits = self.output(self.final(torch.cat([*wide, fm, deep], dim=1)))
+            output = self.output(self.final(torch.cat([*wide, fm, deep], dim=1)))
         else:
-            logits = sum(wide, start=self.output(deep) + fm.sum(dim=1, keepdim=True))
-        return self.tasks[0].predictions(logits.squeeze(1))
+            fm_part = fm.sum(dim=1, keepdim=True) if self.fm_output is None else self.fm_output(fm)
+            output = sum(wide, start=self.output(deep) + fm_part)
+        return self.tasks[0].predictions(output, batch)
 
 
 def with_fm_group(plan: TablePlan) -> TablePlan:

@@ -1,19 +1,33 @@
-"""Losses by the name of their section: what each row costs, and how rows become one number."""
+"""Losses by the name of their section: what each row costs, and how rows become one number.
+
+B rows, K classes. A loss reads one prediction of its task: `logits`, (B,) of one class or (B, K), or `y`, (B,).
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
+from penstock.config.custom import make_part
 from penstock.config.errors import DataError
+from penstock.models.sessions import log_sum_by_session
 
 if TYPE_CHECKING:
-    from penstock.models.sections import BinaryCrossEntropy
+    from penstock.models.sections import (
+        BinaryCrossEntropy,
+        BinaryFocalLoss,
+        CustomLoss,
+        JRCLoss,
+        L2Loss,
+        SoftmaxCrossEntropy,
+    )
 
-RowLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""From logits and labels of B rows to B losses."""
+torch.fx.wrap("log_sum_by_session")
+
+RowLoss = Callable[..., torch.Tensor]
+"""From predictions and labels of B rows (and the rows' sessions, where it asks for them) to B losses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,36 +35,174 @@ class LossKind:
     """A loss of the run file, and the predictions of a model that minimises it."""
 
     build: Callable[[Any], RowLoss]
-    predictions: tuple[str, ...]
+    reads: str = "logits"
+    """The prediction it is worked out from."""
+
+    min_classes: int = 1
+    max_classes: int | None = 1
+    """None: any number."""
+
+    has_sessions: bool = False
+    """Whether it compares rows of one session; its section then has a session_name."""
+
+    def predictions(self, num_class: int) -> tuple[str, ...]:
+        """The names of the predictions of a task with this loss."""
+        if self.reads == "y":
+            return ("y",)
+        return ("logits", "probs", "probs1") if num_class == 2 else ("logits", "probs")
+
+    @property
+    def classes_wanted(self) -> str | None:
+        """What num_class has to be, in words; None where any will do."""
+        if self.max_classes == self.min_classes:
+            return str(self.min_classes)
+        return f"{self.min_classes} or more"
+
+    def fits(self, num_class: int) -> bool:
+        """Whether a task of so many classes can have this loss."""
+        return num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes)
 
 
 def binary_cross_entropy(section: "BinaryCrossEntropy") -> RowLoss:
     """Cross entropy of a label y of 0 or 1, smoothed to y * (1 - s) + s / 2."""
     smoothing = section.label_smoothing
 
-    def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        smoothed = binary_labels(labels).to(logits.dtype) * (1.0 - smoothing) + smoothing / 2.0
-        return functional.binary_cross_entropy_with_logits(logits, smoothed, reduction="none")
+    def loss(logits_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+        labels = binary_labels(labels_B, "binary_cross_entropy").to(logits_B.dtype)
+        smoothed = labels * (1.0 - smoothing) + smoothing / 2.0
+        return functional.binary_cross_entropy_with_logits(logits_B, smoothed, reduction="none")
+
+    return loss
+
+
+def binary_focal_loss(section: "BinaryFocalLoss") -> RowLoss:
+    """a_t * (1 - p_t)^gamma * cross entropy: p_t is the probability of the label, a_t alpha or 1 - alpha.
+
+    Lin et al., "Focal Loss for Dense Object Detection", 2017.
+    """
+    gamma, alpha = section.gamma, section.alpha
+
+    def loss(logits_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+        labels = binary_labels(labels_B, "binary_focal_loss").to(logits_B.dtype)
+        entropy = functional.binary_cross_entropy_with_logits(logits_B, labels, reduction="none")
+        probs = torch.sigmoid(logits_B)
+        wrong = probs * (1.0 - labels) + (1.0 - probs) * labels
+        class_weights = alpha * labels + (1.0 - alpha) * (1.0 - labels)
+        return class_weights * wrong.pow(gamma) * entropy
+
+    return loss
+
+
+def softmax_cross_entropy(section: "SoftmaxCrossEntropy") -> RowLoss:
+    """Cross entropy of a class: 1 - s on the label's class, and s spread evenly over all that can be chosen."""
+    smoothing = section.label_smoothing
+
+    def loss(logits_BK: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+        log_probs_BK = functional.log_softmax(logits_BK, dim=1)
+        labels = class_labels(labels_B, logits_BK, "softmax_cross_entropy")
+        of_label_B = -log_probs_BK.gather(1, labels.unsqueeze(1)).squeeze(1)
+        if not smoothing:
+            return of_label_B
+        masked_BK = torch.isneginf(logits_BK)
+        spread_B = -log_probs_BK.masked_fill(masked_BK, 0.0).sum(dim=1) / (~masked_BK).sum(dim=1)
+        return (1.0 - smoothing) * of_label_B + smoothing * spread_B
+
+    return loss
+
+
+def l2_loss(_: "L2Loss") -> RowLoss:
+    """Squared error."""
+
+    def loss(y_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+        return (y_B - labels_B.to(y_B.dtype)).square()
+
+    return loss
+
+
+def jrc_loss(section: "JRCLoss") -> RowLoss:
+    """alpha * calibration + (1 - alpha) * ranking, both of the two logits of a click.
+
+    Calibration is the cross entropy over a row's two logits. Ranking is the cross entropy over the rows of a
+    session: the logit of the row's label against the same logit of all rows of its session.
+    Sheng et al., "Joint Optimization of Ranking and Calibration with Contextualized Hybrid Model", 2023.
+    """
+    alpha = section.alpha
+
+    def loss(logits_B2: torch.Tensor, labels_B: torch.Tensor, sessions_B: torch.Tensor) -> torch.Tensor:
+        labels = class_labels(labels_B, logits_B2, "jrc_loss").unsqueeze(1)
+        of_label_B = logits_B2.gather(1, labels).squeeze(1)
+        of_classes_B = torch.logsumexp(logits_B2, dim=1)
+        of_session_B = log_sum_by_session(logits_B2, sessions_B).gather(1, labels).squeeze(1)
+        return alpha * (of_classes_B - of_label_B) + (1.0 - alpha) * (of_session_B - of_label_B)
+
+    return loss
+
+
+def custom_loss(section: "CustomLoss") -> RowLoss:
+    """A loss of one's own; what it gives is looked at, so that no row is left out or counted twice."""
+    row_loss = make_part("loss", section)
+
+    def loss(predictions: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+        return one_of_each_row(row_loss(predictions, labels_B), labels_B, section.place)
 
     return loss
 
 
 LOSSES: dict[str, LossKind] = {
-    "binary_cross_entropy": LossKind(binary_cross_entropy, predictions=("logits", "probs")),
+    "binary_cross_entropy": LossKind(binary_cross_entropy),
+    "softmax_cross_entropy": LossKind(softmax_cross_entropy, min_classes=2, max_classes=None),
+    "l2_loss": LossKind(l2_loss, reads="y"),
+    "jrc_loss": LossKind(jrc_loss, min_classes=2, max_classes=2, has_sessions=True),
+    "binary_focal_loss": LossKind(binary_focal_loss),
+    "custom_loss": LossKind(custom_loss, max_classes=None),
 }
 """The losses of the run file, by the name of their section."""
 
 
+def kind_of(name: str, section: Any) -> LossKind:
+    """The kind of a loss; one of the user's own says itself what it reads."""
+    return replace(LOSSES[name], reads=section.reads) if name == "custom_loss" else LOSSES[name]
+
+
 @torch.fx.wrap
-def binary_labels(labels: torch.Tensor) -> torch.Tensor:
+def one_of_each_row(losses_B: torch.Tensor, labels_B: torch.Tensor, place: str) -> torch.Tensor:
+    """The same losses, if there is one for each row."""
+    if losses_B.shape != labels_B.shape:
+        given, rows = tuple(losses_B.shape), len(labels_B)
+        raise DataError(f"custom_loss '{place}': gives shape {given} for {rows} rows; give one loss for each")
+    return losses_B
+
+
+@torch.fx.wrap
+def binary_labels(labels_B: torch.Tensor, loss: str) -> torch.Tensor:
     """The same labels, after a look at their range; skipped on a device, where looking would mean waiting."""
-    if labels.device.type == "cpu" and labels.numel():
-        low, high = labels.aminmax()
+    if labels_B.device.type == "cpu" and labels_B.numel():
+        low, high = labels_B.aminmax()
         if not (low >= 0 and high <= 1):
+            raise DataError(f"{loss}: labels run from {low.item()} to {high.item()}, outside [0, 1]")
+    return labels_B
+
+
+@torch.fx.wrap
+def class_labels(labels_B: torch.Tensor, logits_BK: torch.Tensor, loss: str) -> torch.Tensor:
+    """Labels as class numbers, after a look at their range and at masks; no look on a device."""
+    classes_B, num_class = labels_B.to(torch.int64), logits_BK.shape[1]
+    if labels_B.device.type == "cpu" and labels_B.numel():
+        low, high = labels_B.aminmax()
+        if not (low >= 0 and high <= num_class - 1) or not torch.equal(
+            classes_B.to(labels_B.dtype), labels_B
+        ):
             raise DataError(
-                f"binary_cross_entropy: labels run from {low.item()} to {high.item()}, outside [0, 1]"
+                f"{loss}: labels run from {low.item()} to {high.item()}; "
+                f"{num_class} classes are the whole numbers 0 to {num_class - 1}"
             )
-    return labels
+        masked_B = torch.isneginf(logits_BK.detach().gather(1, classes_B.unsqueeze(1)).squeeze(1))
+        if masked_B.any():
+            row = int(masked_B.nonzero()[0])
+            raise DataError(
+                f"{loss}: row {row} of the batch has label {classes_B[row].item()}, which is masked"
+            )
+    return classes_B
 
 
 def weighted_mean(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:

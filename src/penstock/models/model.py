@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, PenstockError
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
@@ -30,6 +30,22 @@ class ModelInputs:
     """Where embedding tables are allocated; "meta" for a model that is sharded next."""
 
 
+class ModelMetrics(Protocol):
+    """The metrics of a model's tasks, added up over batches. Models do not know which there are."""
+
+    def update(self, predictions: Tensors, batch: Batch) -> None:
+        """Add one batch."""
+        ...
+
+    def compute(self) -> dict[str, float]:
+        """The values by result name."""
+        ...
+
+    def reset(self) -> None:
+        """Forget every row."""
+        ...
+
+
 class Model(nn.Module):
     """Gives named predictions for a batch, and named losses for its predictions and labels."""
 
@@ -39,6 +55,8 @@ class Model(nn.Module):
     def __init__(self, tasks: Sequence[Task]) -> None:
         super().__init__()
         self.tasks = tuple(tasks)
+        self._metrics: ModelMetrics | None = None
+        self._train_metrics: ModelMetrics | None = None
 
     @property
     def prediction_names(self) -> tuple[str, ...]:
@@ -46,7 +64,7 @@ class Model(nn.Module):
         return tuple(name for task in self.tasks for name in task.prediction_names)
 
     def predict(self, batch: Batch) -> Tensors:
-        """Named predictions, one value for each row."""
+        """Named predictions, one value for each row, or one for each class."""
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Tensors:
@@ -57,9 +75,38 @@ class Model(nn.Module):
         """Named losses, one number each; what is minimised is their sum."""
         return {name: value for task in self.tasks for name, value in task.losses(predictions, batch).items()}
 
+    def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
+        """What is minimised, and the losses and predictions that it comes from."""
+        predictions = self.predict(batch)
+        losses = self.loss(predictions, batch)
+        return torch.stack(list(losses.values())).sum(), losses, predictions
+
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """What the rows of a batch weigh together in each loss; means of batches are joined by these."""
         return {name: weight for task in self.tasks for name, weight in task.loss_weights(batch).items()}
+
+    def attach_metrics(self, metrics: ModelMetrics, train_metrics: ModelMetrics) -> None:
+        """Give the model its metrics; `penstock.build_model` does so."""
+        self._metrics, self._train_metrics = metrics, train_metrics
+
+    def update_metric(self, predictions: Tensors, batch: Batch) -> None:
+        """Add one batch to the metrics of evaluation."""
+        _attached(self._metrics).update(predictions, batch)
+
+    def compute_metric(self) -> dict[str, float]:
+        """The metrics of evaluation over the batches since the last call; the next ones count from zero."""
+        metrics = _attached(self._metrics)
+        values = metrics.compute()
+        metrics.reset()
+        return values
+
+    def update_train_metric(self, predictions: Tensors, batch: Batch) -> None:
+        """Add one batch of training to the metrics that are followed there."""
+        _attached(self._train_metrics).update(predictions, batch)
+
+    def compute_train_metric(self) -> dict[str, float]:
+        """The metrics of training as they stand; they go on, and fade by themselves."""
+        return _attached(self._train_metrics).compute()
 
 
 class TrainWrapper(nn.Module):
@@ -71,9 +118,7 @@ class TrainWrapper(nn.Module):
 
     def forward(self, batch: Batch) -> tuple[torch.Tensor, tuple[Tensors, Tensors, Batch]]:
         """The total loss, and beside it losses and predictions (without gradients) and the batch."""
-        predictions = self.model.predict(batch)
-        losses = self.model.loss(predictions, batch)
-        total = torch.stack(list(losses.values())).sum()
+        total, losses, predictions = self.model.learn(batch)
         return total, (detached(losses), detached(predictions), batch)
 
 
@@ -82,10 +127,24 @@ def detached(tensors: Tensors) -> Tensors:
     return {name: tensor.detach() for name, tensor in tensors.items()}
 
 
+def _attached(metrics: ModelMetrics | None) -> ModelMetrics:
+    if metrics is None:
+        raise PenstockError(
+            "this model has no metrics; build it with penstock.build_model(run), "
+            "or call model.attach_metrics(metrics, train_metrics)"
+        )
+    return metrics
+
+
 def single_task(model: "ModelConfig", inputs: ModelInputs) -> Task:
-    """The task of a model with one output: the first label, the first sample weight, one class."""
+    """The task of a model with one output: the first label and the first sample weight."""
     if not inputs.label_fields:
         raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")
-    if model.num_class != 1:
-        raise ConfigError.at("model_config.num_class", f"{model.num_class} classes are not available yet")
-    return Task(model.losses, inputs.label_fields[0], next(iter(inputs.sample_weight_fields), None))
+    return Task(
+        model.losses,
+        inputs.label_fields[0],
+        next(iter(inputs.sample_weight_fields), None),
+        num_class=model.num_class,
+        metrics=model.metrics,
+        train_metrics=model.train_metrics,
+    )

@@ -1,70 +1,174 @@
-"""One label that a model learns: from logits to named predictions and losses."""
+"""One label that a model learns: from a model's output to named predictions and losses. B rows, K classes."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
 
+from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, DataError
-from penstock.models.losses import LOSSES, weighted_mean
+from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections import LossConfig
+    from penstock.models.sections import LossConfig, TaskTower
+    from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
+@dataclass(frozen=True, slots=True)
+class TaskSpace:
+    """Which rows a task is about: those whose indicator label is above 0."""
+
+    label: str
+    in_weight: float = 1.0
+    out_weight: float = 1.0
+
+    def weights(self, batch: Batch) -> torch.Tensor:
+        """The weight of each row."""
+        inside_B = (batch.labels[self.label] > 0).to(torch.float32)
+        return inside_B * self.in_weight + (1.0 - inside_B) * self.out_weight
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskLoss:
+    row_loss: RowLoss
+    reads: str
+    session: str | None
+    gives: tuple[str, ...]
+    """The predictions of a task with this loss, without the tower's name."""
+
+    def rows(
+        self, predictions: dict[str, torch.Tensor], labels_B: torch.Tensor, batch: Batch
+    ) -> torch.Tensor:
+        # Where autocast computes in 16 bits, a loss of so few digits would be rounded away.
+        values = predictions[self.reads].float()
+        sessions = [] if self.session is None else [batch.additional_infos[self.session]]
+        return self.row_loss(values, labels_B, *sessions)
+
+
+@dataclass
 class Task:
-    """A label, the losses that bring predictions near it, and the weight of each row."""
+    """A label, the losses that bring predictions near it, and the weight of each row.
 
-    def __init__(
-        self,
-        losses: Sequence["LossConfig"],
-        label: str,
-        sample_weight: str | None = None,
-        *,
-        tower: str | None = None,
-        path: str = "model_config.losses",
-    ) -> None:
-        """With a tower, predictions and losses carry the suffix `_{tower}`. `path` is for messages."""
-        if not losses:
-            raise ConfigError.at(path, f"is empty; name at least one: {', '.join(LOSSES)}")
-        self.label = label
-        self.sample_weight = sample_weight
-        self.suffix = f"_{tower}" if tower else ""
-        chosen = [_chosen_loss(config, f"{path}[{index}]") for index, config in enumerate(losses)]
-        self._losses = {name: LOSSES[name].build(section) for name, section in chosen}
-        kinds = [LOSSES[name].predictions for name in self._losses]
-        self.prediction_names = tuple(dict.fromkeys(name + self.suffix for names in kinds for name in names))
+    With a tower, predictions and losses carry the suffix `_{tower}`.
+    """
 
-    def predictions(self, logits_B: torch.Tensor) -> dict[str, torch.Tensor]:
-        """What the model says about each row."""
-        return {f"logits{self.suffix}": logits_B, f"probs{self.suffix}": torch.sigmoid(logits_B)}
+    loss_configs: Sequence["LossConfig"]
+    label: str
+    sample_weight: str | None = None
+    _: KW_ONLY
+    tower: str | None = None
+    num_class: int = 1
+    weight: float = 1.0
+    """Factor on the losses."""
+
+    space: TaskSpace | None = None
+    mask: str | None = None
+    """Column of ones and zeros; classes with 0 cannot be chosen."""
+
+    metrics: Sequence["MetricConfig"] = ()
+    train_metrics: Sequence["TrainMetricConfig"] = ()
+    path: str = "model_config"
+    """The section that describes the task, for messages."""
+
+    _losses: dict[str, _TaskLoss] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.loss_configs:
+            message = f"is empty; name at least one: {', '.join(LOSSES)}"
+            raise ConfigError.at(f"{self.path}.losses", message)
+        self.suffix = f"_{self.tower}" if self.tower else ""
+        self._losses = dict(self._built(index, config) for index, config in enumerate(self.loss_configs))
+        given = [name for loss in self._losses.values() for name in loss.gives]
+        self._predictions = tuple(dict.fromkeys(given))
+        self.prediction_names = tuple(name + self.suffix for name in self._predictions)
+        if self.mask is not None and self.num_class == 1:
+            raise ConfigError.at(f"{self.path}.mask_name", "masks classes; with num_class 1 there are none")
+
+    @classmethod
+    def of_tower(cls, tower: "TaskTower", path: str) -> "Task":
+        """The task of a tower of a multi-task model; `path` is its place in the run file."""
+        indicator = tower.task_space_indicator_label
+        space = None
+        if indicator is not None:
+            space = TaskSpace(indicator, tower.in_task_space_weight, tower.out_task_space_weight)
+        return cls(
+            tower.losses,
+            tower.label_name,
+            tower.sample_weight_name,
+            tower=tower.tower_name,
+            num_class=tower.num_class,
+            weight=tower.weight,
+            space=space,
+            mask=tower.mask_name,
+            metrics=tower.metrics,
+            train_metrics=tower.train_metrics,
+            path=path,
+        )
+
+    def predictions(self, output_BK: torch.Tensor, batch: Batch) -> dict[str, torch.Tensor]:
+        """What the model says about each row. A task of one class has predictions of shape (B,), else (B, K)."""
+        output_BK = output_BK if self.mask is None else masked(output_BK, batch.additional_infos[self.mask])
+        output = output_BK.squeeze(1) if self.num_class == 1 else output_BK
+        predictions = {}
+        if "y" in self._predictions:
+            predictions["y"] = output
+        if "logits" in self._predictions:
+            probs = torch.sigmoid(output) if self.num_class == 1 else torch.softmax(output, dim=1)
+            predictions |= {"logits": output, "probs": probs}
+        if "probs1" in self._predictions:
+            predictions["probs1"] = predictions["probs"][:, 1]
+        return {name + self.suffix: predictions[name] for name in self._predictions}
 
     def losses(self, predictions: dict[str, torch.Tensor], batch: Batch) -> dict[str, torch.Tensor]:
         """Each loss, as one number, by its name."""
-        logits, labels = predictions[f"logits{self.suffix}"], batch.labels[self.label]
-        weights = self._sample_weights(batch)
+        labels_B, weights_B = batch.labels[self.label], self._row_weights(batch)
         try:
             return {
-                name + self.suffix: weighted_mean(row_loss(logits, labels), weights)
-                for name, row_loss in self._losses.items()
+                name + self.suffix: weighted_mean(loss.rows(predictions, labels_B, batch), weights_B)
+                * self.weight
+                for name, loss in self._losses.items()
             }
         except DataError as error:
             place = f" ({batch.position})" if batch.position is not None else ""
             raise DataError.at(f"{error}{place}", column=self.label) from error
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """By the name of each loss, the sum of its rows' weights; without sample weights a row weighs 1."""
-        weights = self._sample_weights(batch)
+        """By the name of each loss, the sum of its rows' weights; a row without any weighs 1."""
+        weights = self._row_weights(batch)
         total = float(batch.num_rows if weights is None else weights.sum(dtype=torch.float64))
-        return {name + self.suffix: total for name in self._losses}
+        return dict.fromkeys(self.loss_names, total)
 
-    def _sample_weights(self, batch: Batch) -> torch.Tensor | None:
-        return None if self.sample_weight is None else batch.sample_weights[self.sample_weight]
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """The keys of what `losses` gives."""
+        return tuple(name + self.suffix for name in self._losses)
+
+    def _row_weights(self, batch: Batch) -> torch.Tensor | None:
+        weights_B = None if self.sample_weight is None else batch.sample_weights[self.sample_weight]
+        if self.space is None:
+            return weights_B
+        of_space_B = self.space.weights(batch)
+        return of_space_B if weights_B is None else weights_B * of_space_B
+
+    def _built(self, index: int, config: "LossConfig") -> tuple[str, _TaskLoss]:
+        name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
+        path = f"{self.path}.losses[{index}].{name}"
+        if name not in LOSSES:
+            raise ConfigError.at(path, f"not available yet; available: {', '.join(LOSSES)}")
+        kind = kind_of(name, section)
+        if not kind.fits(self.num_class):
+            raise ConfigError.at(path, f"needs num_class {kind.classes_wanted}; it is {self.num_class}")
+        session = getattr(section, "session_name", None) if kind.has_sessions else None
+        try:
+            row_loss = kind.build(section)
+        except ConfigError as error:
+            raise ConfigError.at(path, str(error)) from error
+        gives = kind.predictions(self.num_class)
+        return result_name(name, section), _TaskLoss(row_loss, kind.reads + self.suffix, session, gives)
 
 
-def _chosen_loss(config: "LossConfig", path: str) -> tuple[str, object]:
-    name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
-    if name not in LOSSES:
-        raise ConfigError.at(f"{path}.{name}", f"not available yet; available: {', '.join(LOSSES)}")
-    return name, section
+def masked(output_BK: torch.Tensor, mask_BK: torch.Tensor) -> torch.Tensor:
+    """The output with -inf for classes that cannot be chosen, so that their probability is exactly 0."""
+    return output_BK.masked_fill(mask_BK == 0, -torch.inf)

@@ -23,26 +23,28 @@ if TYPE_CHECKING:
 class WideAndDeep(Model):
     """logit = wide + deep, or, with `final`, an MLP over the two side by side.
 
-    The groups: `wide` for the linear part, `deep` for the MLP.
+    The groups: `wide` for the linear part, `deep` for the MLP. There is a logit for each class.
     """
 
     def __init__(self, model: "ModelConfig", section: "WideAndDeepSection", inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
+        num_class = model.num_class
         path = "model_config.wide_and_deep"
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
-        self.wide = Wide(plan.groups["wide"])
+        self.wide = Wide(plan.groups["wide"], 1 if section.final else num_class, path)
         self.deep = MLP(self.embedding_group.width("deep"), section.deep, f"{path}.deep")
         self.final = MLP(1 + self.deep.output_dim, section.final, f"{path}.final") if section.final else None
-        self.output = nn.Linear(self.final.output_dim if self.final is not None else self.deep.output_dim, 1)
+        last = self.deep if self.final is None else self.final
+        self.output = nn.Linear(last.output_dim, num_class)
 
     def predict(self, batch: Batch) -> Tensors:
-        """Logits and probabilities."""
+        """What the task predicts."""
         groups = self.embedding_group(batch)
         wide, deep = self.wide(groups["wide"]), self.deep(groups["deep"])
         if self.final is not None:
-            logits = self.output(self.final(torch.cat([wide, deep], dim=1)))
+            output = self.output(self.final(torch.cat([wide, deep], dim=1)))
         else:
-            logits = wide + self.output(deep)
-        return self.tasks[0].predictions(logits.squeeze(1))
+            output = wide + self.output(deep)
+        return self.tasks[0].predictions(output, batch)

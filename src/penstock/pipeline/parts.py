@@ -8,7 +8,9 @@ import pyarrow as pa
 from penstock.features.build import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
+from penstock.features.side_columns import SideColumns
 from penstock.models import build_model as build_model_of
+from penstock.models.sections import ModelConfig
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
 from penstock.readers.columns import project
@@ -32,8 +34,17 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     """What turns record batches into parsed columns for this run."""
     data = run.data_config
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
-    binary = model_section(run).binary_labels(data.label_fields)
-    return Parser(used_features(run), labels, weights, file_paths or [], binary)
+    model, features = model_section(run), used_features(run)
+    side = SideColumns(model.masks(), session_columns(model, run) if with_labels else {})
+    return Parser(features, labels, weights, file_paths or [], model.binary_labels(data.label_fields), side)
+
+
+def session_columns(model: ModelConfig, run: RunConfig) -> dict[str, str]:
+    """The column of every session_name: that of the feature of this name, or else the one called so."""
+    names = model.session_names()
+    features = build_features(run.feature_configs, run.data_config, names) if names else []
+    inputs = {feature.name: feature.inputs for feature in features}
+    return {name: inputs[name][0] if name in inputs else name for name in names}
 
 
 def build_model(run: RunConfig) -> "Model":

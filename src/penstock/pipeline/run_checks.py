@@ -94,6 +94,7 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
         place = (chosen[0], "task_towers", index)
         for field, known, kind in (
             ("label_name", data.label_fields, "label in data_config.label_fields"),
+            ("task_space_indicator_label", data.label_fields, "label in data_config.label_fields"),
             ("sample_weight_name", data.sample_weight_fields, "column in data_config.sample_weight_fields"),
             ("relation_tower_names", names, "tower"),
             ("intervention_tower_names", names, "tower"),

@@ -13,6 +13,7 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 from penstock.features.columns import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
 from penstock.features.plain import PlainColumns
+from penstock.features.side_columns import SideArray
 from penstock.tensors.batch import BASE, Batch
 from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
@@ -30,6 +31,7 @@ def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
         sparse_features={} if sparse is None else {BASE: sparse},
         labels={name: _copied(values) for name, values in parsed.labels.items()},
         sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
+        additional_infos={name: _copied(values) for name, values in parsed.side.items()},
         reserves=RecordBatchTensor(reserves),
         position=Position.of(parsed.row_ids, parsed.file_paths) if origin_known else None,
     )
@@ -121,6 +123,6 @@ def _owned(values: NumberArray) -> NumberArray:
     return values if values.flags.owndata else np.array(values)
 
 
-def _copied(values: NumberArray) -> torch.Tensor:
+def _copied(values: NumberArray | SideArray) -> torch.Tensor:
     """A tensor of its own: a view would keep the whole row group in memory."""
     return torch.from_numpy(np.array(values))

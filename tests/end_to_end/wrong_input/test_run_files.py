@@ -7,8 +7,8 @@ from tests.end_to_end.wrong_input.mistake import Wrong, assert_told_in_one_line
 
 SPARSE = "sparse_optimizer: {adagrad_optimizer: {lr: 0.1}}"
 DEEPFM = "deepfm: {deep: {hidden_units: [4]}}"
-MMOE = (
-    "mmoe: {expert_mlp: {hidden_units: [4]}, num_expert: 2, task_towers: [{tower_name: t, label_name: click,"
+PLE = (
+    "ple: {extraction_networks: [], task_towers: [{tower_name: t, label_name: click,"
     " mlp: {hidden_units: [4]}, losses: [{binary_cross_entropy: {}}], metrics: [{auc: {}}]}]}"
 )
 
@@ -125,9 +125,9 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "a model that comes later",
-        "run.yaml: model_config.mmoe: the model mmoe is not available yet",
+        "run.yaml: model_config.ple: the model ple is not available yet",
         run=(
-            (DEEPFM, MMOE),
+            (DEEPFM, PLE),
             ("  losses: [{binary_cross_entropy: {}}]\n  metrics: [{auc: {}}]\n", ""),
             ("    - {group_name: wide, group_type: WIDE, feature_names: [user, item]}\n", ""),
             ("group_name: deep", "group_name: all"),

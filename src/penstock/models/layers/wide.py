@@ -5,27 +5,42 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from penstock.config.errors import ConfigError
 from penstock.models.table_plan import Slot
 
 
 class Wide(nn.Module):
-    """One number for each row: (B, width) -> (B, 1).
+    """One number for each row and class: (B, width) -> (B, num_class).
 
-    The vectors of id features are weights already and are added up; numbers of dense features are first
-    multiplied with a learned weight each.
+    The vectors of id features are weights already and are added up: all columns for one class, and with several
+    classes column i for class i modulo num_class. Numbers of dense features are first multiplied with learned
+    weights, one for each class.
     """
 
-    def __init__(self, slots: Sequence[Slot]) -> None:
+    def __init__(self, slots: Sequence[Slot], num_class: int = 1, path: str = "model_config") -> None:
+        """`path` is the model's section in the run file, for messages."""
         super().__init__()
-        is_dense = [slot.table is None for slot in slots for _ in range(slot.width)]
-        self.dense_columns = [column for column, dense in enumerate(is_dense) if dense]
-        self.sparse_columns = [column for column, dense in enumerate(is_dense) if not dense]
-        self.weights = nn.Linear(len(self.dense_columns), 1, bias=False) if self.dense_columns else None
+        classes: list[int | None] = []
+        for slot in slots:
+            if slot.table is not None and slot.width < num_class:
+                message = f"is {slot.width}; each of the {num_class} classes needs a column of its own"
+                raise ConfigError.at(f"{path}.wide_embedding_dim", message)
+            classes += [None if slot.table is None else column % num_class for column in range(slot.width)]
+        self.columns_of_class = [
+            [column for column, its_class in enumerate(classes) if its_class == wanted]
+            for wanted in range(num_class)
+        ]
+        self.dense_columns = [column for column, its_class in enumerate(classes) if its_class is None]
+        num_dense = len(self.dense_columns)
+        self.weights = nn.Linear(num_dense, num_class, bias=False) if num_dense else None
 
     def forward(self, wide: torch.Tensor) -> torch.Tensor:
         """The sum of all parts."""
-        if self.weights is None:
+        if self.weights is None and len(self.columns_of_class) == 1:
             return wide.sum(dim=1, keepdim=True)
-        total = wide[:, self.sparse_columns].sum(dim=1, keepdim=True)
+        sums = [wide[:, columns].sum(dim=1, keepdim=True) for columns in self.columns_of_class]
+        total = sums[0] if len(sums) == 1 else torch.cat(sums, dim=1)
+        if self.weights is None:
+            return total
         weighted: torch.Tensor = self.weights(wide[:, self.dense_columns])
         return total + weighted

@@ -38,6 +38,7 @@ from penstock.models.sections.layers import (
 from penstock.models.sections.losses import (
     BinaryCrossEntropy,
     BinaryFocalLoss,
+    CustomLoss,
     JRCLoss,
     L2Loss,
     LossConfig,
@@ -126,6 +127,7 @@ __all__ = [
     "ContrastiveConfig",
     "Cross",
     "CrossV2",
+    "CustomLoss",
     "DATTower",
     "DINEncoder",
     "DINTower",

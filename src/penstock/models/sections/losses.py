@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import model_validator
 
-from penstock.config.markers import Later, Refused
+from penstock.config.custom import NamedPart
+from penstock.config.markers import Refused
 from penstock.config.section import Section
-from penstock.config.values import Probability
+from penstock.config.values import Probability, words
 
 
 class BinaryCrossEntropy(Section):
@@ -69,19 +70,34 @@ class SidContrastiveLoss(Section):
     """Pairs of items that belong together."""
 
 
+class CustomLoss(NamedPart):
+    """A loss of one's own: called with its options, the place gives a function of predictions and labels of B rows."""
+
+    reads: Annotated[str, words("logits", "y")] = "logits"
+    """What it is worked out from: logits (the model then gives probs too) or y."""
+
+
 class LossConfig(Section):
     """One loss."""
 
     one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "loss": ("binary_cross_entropy", "softmax_cross_entropy", "l2_loss", "jrc_loss", "binary_focal_loss"),
+        "loss": (
+            "binary_cross_entropy",
+            "softmax_cross_entropy",
+            "l2_loss",
+            "jrc_loss",
+            "binary_focal_loss",
+            "custom_loss",
+        ),
         "sid_loss": ("recon_loss", "commitment_loss", "contrastive_loss"),
     }
 
     binary_cross_entropy: BinaryCrossEntropy | None = None
-    softmax_cross_entropy: Annotated[SoftmaxCrossEntropy | None, Later("softmax_cross_entropy")] = None
-    l2_loss: Annotated[L2Loss | None, Later("l2_loss")] = None
-    jrc_loss: Annotated[JRCLoss | None, Later("jrc_loss")] = None
-    binary_focal_loss: Annotated[BinaryFocalLoss | None, Later("binary_focal_loss")] = None
+    softmax_cross_entropy: SoftmaxCrossEntropy | None = None
+    l2_loss: L2Loss | None = None
+    jrc_loss: JRCLoss | None = None
+    binary_focal_loss: BinaryFocalLoss | None = None
+    custom_loss: CustomLoss | None = None
     recon_loss: Annotated[SidReconLoss | None, Refused("semantic-id losses are not supported")] = None
     commitment_loss: Annotated[SidCommitmentLoss | None, Refused("semantic-id losses are not supported")] = (
         None

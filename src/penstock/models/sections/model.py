@@ -36,6 +36,7 @@ from penstock.models.sections.rank import (
     xDeepFM,
 )
 from penstock.models.sections.semantic_ids import SidRqkmeans, SidRqvae
+from penstock.models.sections.towers import TowerOptions
 from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
@@ -86,7 +87,7 @@ class ModelConfig(Section):
     feature_groups: list[FeatureGroupConfig] = []
     """Which features enter the model, and joined in which way."""
 
-    num_class: Annotated[PositiveInt, Later("num_class above 1")] = 1
+    num_class: PositiveInt = 1
     """Number of classes of the label."""
 
     losses: list[LossConfig] = []
@@ -104,7 +105,7 @@ class ModelConfig(Section):
     kernel: Annotated[Kernel, Later("a kernel other than PYTORCH", harmless=True)] = Kernel.PYTORCH
     """Which implementation of the attention kernels to use; falls back to PYTORCH on CPU."""
 
-    use_pareto_loss_weight: Annotated[bool, Later("use_pareto_loss_weight")] = False
+    use_pareto_loss_weight: bool = False
     """Find the weights of the tasks' losses at each step, so that no task gets worse."""
 
     dlrm: Annotated[DLRM | None, Later("the model dlrm")] = None
@@ -117,8 +118,8 @@ class ModelConfig(Section):
     dcn_v2: Annotated[DCNV2 | None, Later("the model dcn_v2")] = None
     xdeepfm: Annotated[xDeepFM | None, Later("the model xdeepfm")] = None
     wukong: Annotated[WuKong | None, Later("the model wukong")] = None
-    simple_multi_task: Annotated[SimpleMultiTask | None, Later("the model simple_multi_task")] = None
-    mmoe: Annotated[MMoE | None, Later("the model mmoe")] = None
+    simple_multi_task: SimpleMultiTask | None = None
+    mmoe: MMoE | None = None
     dbmtl: Annotated[DBMTL | None, Later("the model dbmtl")] = None
     ple: Annotated[PLE | None, Later("the model ple")] = None
     dc2vr: Annotated[DC2VR | None, Later("the model dc2vr")] = None
@@ -135,11 +136,26 @@ class ModelConfig(Section):
     sid_rqvae: Annotated[SidRqvae | None, Refused("the model sid_rqvae is not supported")] = None
     sid_rqkmeans: Annotated[SidRqkmeans | None, Refused("the model sid_rqkmeans is not supported")] = None
 
+    @property
+    def task_towers(self) -> Sequence[TowerOptions]:
+        """The towers of the chosen model; none where it has one task."""
+        chosen = self.chosen("model")
+        return getattr(chosen[1], "task_towers", []) if chosen is not None else []
+
     def binary_labels(self, label_fields: Sequence[str]) -> tuple[str, ...]:
         """The labels that a loss needs within 0 and 1: of a model with one task the first, of towers their own."""
-        chosen = self.chosen("model")
-        towers = getattr(chosen[1], "task_towers", []) if chosen is not None else []
+        towers = self.task_towers
         tasks = [(tower.label_name, tower.losses) for tower in towers if hasattr(tower, "label_name")]
         tasks += [(label, self.losses) for label in label_fields[:1]]
         labels = [label for label, losses in tasks if any(loss.needs_binary_label for loss in losses)]
         return tuple(dict.fromkeys(labels))
+
+    def masks(self) -> dict[str, int]:
+        """The mask columns of towers, with their numbers of classes."""
+        return {tower.mask_name: tower.num_class for tower in self.task_towers if tower.mask_name is not None}
+
+    def session_names(self) -> tuple[str, ...]:
+        """The features or columns that tell sessions apart, for losses that compare rows of one session."""
+        of_tasks = [self.losses, *(tower.losses for tower in self.task_towers)]
+        jrc_losses = [loss.jrc_loss for losses in of_tasks for loss in losses]
+        return tuple(dict.fromkeys(jrc.session_name for jrc in jrc_losses if jrc is not None))

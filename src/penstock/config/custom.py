@@ -1,0 +1,70 @@
+"""Parts of one's own in a run file: a place ("package.module:attribute") and options.
+
+The object at the place is called with the options as keyword arguments and gives the part. A name without a colon is
+that of an entry point, which an installed package declares in the group of the kind: "penstock.metrics" for metrics.
+"""
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from penstock.config.errors import ConfigError
+from penstock.config.registry import Registry
+from penstock.config.section import Section
+
+
+class CustomPart(Section):
+    """A part of one's own."""
+
+    place: Annotated[str, Field(min_length=1)]
+    """Where it is defined, as "package.module:attribute", or the name of an entry point."""
+
+    options: dict[str, Any] = {}
+    """What it is made with: its keyword arguments."""
+
+
+class NamedPart(CustomPart):
+    """A part of one's own whose results have a name."""
+
+    name: str = ""
+    """The name among the results; absent: the last part of the place."""
+
+    @property
+    def result_name(self) -> str:
+        """The name among the results."""
+        return self.name or self.place.rpartition(":")[2]
+
+
+def result_name(key: str, section: Section) -> str:
+    """What a metric or loss is called in results: the key of its section, or the name that it gives itself."""
+    return section.result_name if isinstance(section, NamedPart) else key
+
+
+def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
+    """What stands at the place of a section; `kind` is a word such as "metric"."""
+    known = {entry.name: entry.value for entry in entry_points(group=f"penstock.{kind}s")}
+    registry: Registry[Any] = Registry(f"custom_{kind}", known)
+    try:
+        part = registry.get(section.place)
+    except ConfigError as error:
+        if "there is no module" not in str(error):
+            raise
+        raise ConfigError(f"{error}; is its folder on PYTHONPATH?") from error
+    if not callable(part):
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': is {part!r}; name a class or function that makes the {kind}"
+        )
+    return cast(Callable[..., Any], part)
+
+
+def make_part(kind: str, section: CustomPart, *given: Any, **also: Any) -> Any:
+    """The part that the section describes: what stands at its place, called with its options."""
+    part = find_part(kind, section)
+    try:
+        return part(*given, **also, **section.options)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': cannot be made with its options: {error}"
+        ) from error

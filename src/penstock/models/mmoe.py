@@ -1,0 +1,41 @@
+"""MMoE: experts that every task weighs for itself.
+
+Ma et al., "Modeling Task Relationships in Multi-task Learning with Multi-gate Mixture-of-Experts", 2018.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from penstock.models.layers.mixture_of_experts import Experts, Gate
+from penstock.models.model import ModelInputs
+from penstock.models.multi_task import MultiTaskModel
+
+if TYPE_CHECKING:
+    from penstock.models.sections import MMoE as MMoESection
+    from penstock.models.sections import ModelConfig
+
+
+class MMoE(MultiTaskModel):
+    """Every tower sees a mean of the experts, with weights that its own gate finds for each row."""
+
+    def __init__(self, model: "ModelConfig", section: "MMoESection", inputs: ModelInputs) -> None:
+        path = "model_config.mmoe"
+        super().__init__(model, section.task_towers, inputs, path)
+        width = self.embedding_group.width(self.group)
+        self.experts = Experts(width, section.num_expert, section.expert_mlp, f"{path}.expert_mlp")
+        self.gates = nn.ModuleList(
+            Gate(width, section.num_expert, section.gate_mlp, f"{path}.gate_mlp") for _ in section.task_towers
+        )
+        self.build_towers(section.task_towers, self.experts.output_dim)
+
+    def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
+        """What each gate makes of the experts."""
+        experts_BED = self.experts(joined)
+        return [gate(joined, experts_BED) for gate in self.gates]
+
+    def shared_parameters(self) -> Iterable[nn.Parameter]:
+        """Those of the experts; a gate is its task's own."""
+        return self.experts.parameters()

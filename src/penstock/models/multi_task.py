@@ -1,0 +1,95 @@
+"""What all models with task towers share: one input, one tower for each task, and how their losses are joined."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.layers.mlp import MLP
+from penstock.models.model import Model, ModelInputs, Tensors
+from penstock.models.pareto import check_minimums, pareto_total
+from penstock.models.table_plan import plan_tables
+from penstock.models.task import Task
+from penstock.tensors.batch import Batch
+
+if TYPE_CHECKING:
+    from penstock.models.sections import ModelConfig, TaskTower
+
+# Its gradients need tensors: a traced model calls it as it is.
+torch.fx.wrap("pareto_total")
+
+
+class MultiTaskModel(Model):
+    """Tasks that stand on one feature group; a subclass says what each tower sees of it in `tower_inputs`."""
+
+    def __init__(
+        self, model: "ModelConfig", towers: Sequence["TaskTower"], inputs: ModelInputs, path: str
+    ) -> None:
+        """`path` is the model's section in the run file, for messages."""
+        if not towers:
+            raise ConfigError.at(f"{path}.task_towers", "is empty; a model needs a task to learn")
+        if len(model.feature_groups) != 1:
+            message = f"has {len(model.feature_groups)} groups; the tasks of this model stand on one"
+            raise ConfigError.at("model_config.feature_groups", message)
+        super().__init__([Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)])
+        self.group = model.feature_groups[0].group_name
+        plan = plan_tables(model.feature_groups, inputs.features)
+        self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
+        self.pareto_minimums: tuple[float, ...] | None = None
+        if model.use_pareto_loss_weight:
+            self.pareto_minimums = check_minimums([tower.pareto_min_loss_weight for tower in towers], path)
+
+    def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
+        """What each tower sees of the joined feature group (B, width)."""
+        raise NotImplementedError
+
+    def build_towers(self, towers: Sequence["TaskTower"], input_dim: int) -> None:
+        """Make the towers, all on inputs of one width."""
+        self.towers = nn.ModuleDict(
+            {
+                task.suffix[1:]: Tower(input_dim, tower, f"{task.path}.mlp")
+                for task, tower in zip(self.tasks, towers, strict=True)
+            }
+        )
+
+    def shared_parameters(self) -> Iterable[nn.Parameter]:
+        """The parameters, beside tables, that every task's loss depends on."""
+        return ()
+
+    def predict(self, batch: Batch) -> Tensors:
+        """What the tasks predict, each name ending in its tower's."""
+        return self._predict_from(self.embedding_group(batch)[self.group], batch)
+
+    def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
+        """As for every model; with use_pareto_loss_weight the total is weighed so that no task gets worse."""
+        if self.pareto_minimums is None:
+            return super().learn(batch)
+        joined = self.embedding_group(batch)[self.group]
+        predictions = self._predict_from(joined, batch)
+        losses = self.loss(predictions, batch)
+        of_tasks = [torch.stack([losses[name] for name in task.loss_names]).sum() for task in self.tasks]
+        shared = [joined, *self.shared_parameters()]
+        return pareto_total(of_tasks, shared, list(self.pareto_minimums)), losses, predictions
+
+    def _predict_from(self, joined: torch.Tensor, batch: Batch) -> Tensors:
+        predictions: Tensors = {}
+        for task, tower, x in zip(self.tasks, self.towers.values(), self.tower_inputs(joined), strict=True):
+            predictions |= task.predictions(tower(x), batch)
+        return predictions
+
+
+class Tower(nn.Module):
+    """An MLP, where there is one, and a linear layer to the task's classes."""
+
+    def __init__(self, input_dim: int, tower: "TaskTower", path: str) -> None:
+        super().__init__()
+        self.mlp = MLP(input_dim, tower.mlp, path) if tower.mlp is not None else None
+        self.output = nn.Linear(input_dim if self.mlp is None else self.mlp.output_dim, tower.num_class)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(B, input_dim) -> (B, num_class)."""
+        output: torch.Tensor = self.output(x if self.mlp is None else self.mlp(x))
+        return output
