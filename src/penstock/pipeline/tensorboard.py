@@ -1,0 +1,117 @@
+"""What TensorBoard shows of a run: train_config.tensorboard_summaries, in model_dir/tensorboard/train and eval.
+
+Scalars are written with every line of the log, histograms every train_config.histogram_steps. A table that updates
+itself in the backward pass has no gradient that could be looked at; its parameters can.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from penstock.loops.sections import TrainConfig
+from penstock.pipeline.event_file import EventFile
+
+FOLDER = "tensorboard"
+MOST_VALUES = 1 << 16
+"""Of one parameter in a histogram, evenly spaced: a copy of a whole table is not in the plan of memory."""
+HISTOGRAMS = ("parameter", "gradient")
+SPEED = {"rows_per_second": "speed/rows_per_second", "waiting_share": "speed/waiting_share"}
+
+_logger = logging.getLogger(__name__)
+Parameters = Callable[[], Mapping[str, torch.Tensor]]
+
+
+class TensorBoard:
+    """Writes the summaries of one run. Files are made with the first line in them."""
+
+    def __init__(self, folder: Path, train: TrainConfig, parameters: Parameters, first_step: int) -> None:
+        """`first_step` is the first step that is still to come; `parameters` gives those of the model by name."""
+        self._folder, self._parameters, self._first_step = folder, parameters, first_step
+        self._kinds = frozenset(train.tensorboard_summaries)
+        self._histogram_steps = train.histogram_steps
+        self._files: dict[str, EventFile] = {}
+        unseen = [kind for kind in HISTOGRAMS if kind in self._kinds and not train.histogram_steps]
+        if unseen:
+            _logger.warning(
+                "train_config.tensorboard_summaries: %s is never written; set train_config.histogram_steps",
+                " and ".join(unseen),
+            )
+
+    def log(self, step: int, numbers: Mapping[str, float], metrics: Mapping[str, float]) -> None:
+        """The numbers of a line of the log, and the metrics of the rows trained on."""
+        scalars = {f"metric/{name}": value for name, value in metrics.items()}
+        scalars |= {tag: numbers[name] for name, tag in SPEED.items() if name in numbers}
+        if "loss" in self._kinds and "loss" in numbers:
+            scalars["loss/total"] = numbers["loss"]
+        if "learning_rate" in self._kinds:
+            scalars |= {name: rate for name, rate in numbers.items() if name.startswith("learning_rate/")}
+        self._write("train", step, scalars | self._gradient_norms())
+
+    def after_step(self, step: int) -> None:
+        """Histograms, when it is their turn."""
+        if not self._histogram_steps or step % self._histogram_steps:
+            return
+        for name, parameter in self._parameters().items():
+            if "parameter" in self._kinds:
+                self._file("train").histogram(f"parameter/{name}", sampled(parameter), step)
+            if "gradient" in self._kinds and parameter.grad is not None:
+                self._file("train").histogram(f"gradient/{name}", sampled(parameter.grad), step)
+
+    def evaluation(self, step: int, losses: Mapping[str, float], metrics: Mapping[str, float]) -> None:
+        """Losses, when they are asked for, and metrics of held-out rows."""
+        scalars = {f"metric/{name}": value for name, value in metrics.items()}
+        if "loss" in self._kinds:
+            scalars |= {f"loss/{name}": value for name, value in losses.items()}
+            scalars["loss/total"] = sum(losses.values())
+        self._write("eval", step, scalars)
+
+    def close(self) -> None:
+        """End the files."""
+        for file in self._files.values():
+            file.close()
+
+    def _write(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
+        known = {tag: value for tag, value in scalars.items() if np.isfinite(value)}
+        if known:
+            self._file(part).scalars(known, step)
+            self._file(part).flush()
+
+    def _file(self, part: str) -> EventFile:
+        if part not in self._files:
+            self._files[part] = EventFile(self._folder / FOLDER / part, self._first_step)
+        return self._files[part]
+
+    def _gradient_norms(self) -> dict[str, float]:
+        if not self._kinds & {"gradient_norm", "global_gradient_norm"}:
+            return {}
+        norms = {
+            name: float(torch.linalg.vector_norm(parameter.grad))
+            for name, parameter in self._parameters().items()
+            if parameter.grad is not None
+        }
+        found = {}
+        if "gradient_norm" in self._kinds:
+            found = {f"gradient_norm/{name}": norm for name, norm in norms.items()}
+        if "global_gradient_norm" in self._kinds:
+            found["global_gradient_norm"] = float(np.linalg.norm(list(norms.values())))
+        return found
+
+
+def open_tensorboard(
+    folder: Path, train: TrainConfig, parameters: Parameters, first_step: int
+) -> TensorBoard | None:
+    """The summaries of a run that wants them."""
+    return TensorBoard(folder, train, parameters, first_step) if train.use_tensorboard else None
+
+
+def sampled(values: torch.Tensor) -> NDArray[Any]:
+    """Values for a histogram: all of them, or as many as are enough for one, evenly spaced."""
+    flat = values.detach().reshape(-1)
+    stride = -(-flat.numel() // MOST_VALUES) or 1
+    found: NDArray[Any] = flat[::stride].float().cpu().numpy()
+    return found
