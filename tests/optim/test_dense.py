@@ -81,7 +81,7 @@ def test_state_is_saved_by_parameter_name():
 
 
 def test_every_dense_optimizer_of_the_run_file_has_a_builder_and_a_rate_of_2_in_a_thousand():
-    for name in DenseOptimizer.one_of["optimizer"]:
+    for name in set(DenseOptimizer.one_of["optimizer"]) - {"custom_optimizer"}:
         optimizer = dense_optimizer(section(**{name: {}}), [("weight", torch.nn.Parameter(torch.ones(1)))])
 
         assert [group["lr"] for group in optimizer.param_groups] == [0.002]

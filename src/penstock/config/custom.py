@@ -37,7 +37,7 @@ class NamedPart(CustomPart):
         return self.name or self.place.rpartition(":")[2]
 
 
-def result_name(key: str, section: Section) -> str:
+def result_name(key: str, section: object) -> str:
     """What a metric or loss is called in results: the key of its section, or the name that it gives itself."""
     return section.result_name if isinstance(section, NamedPart) else key
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, DataError, Problem
 from penstock.config.registry import Registry
 from penstock.metrics.metric import Metric, Values
@@ -23,7 +24,7 @@ class Wire:
     """Its class, as "package.module:attribute"; made by its `from_section`."""
 
     reads: tuple[str, ...]
-    """The predictions it can read; it takes the first one that the model gives."""
+    """The predictions it can read; it takes the first one that the model gives. Empty: its section says which."""
 
     needs_groups: bool = False
     """Whether `update` takes a third argument, the column that its section calls `grouping_key`."""
@@ -48,6 +49,7 @@ METRICS: dict[str, Wire] = {
     "recall_at_k": Wire("penstock.metrics.retrieval:RecallAtK", ("similarities",)),
     "hit_rate_at_k": Wire("penstock.metrics.retrieval:HitRateAtK", ("similarities",)),
     "ndcg_at_k": Wire("penstock.metrics.retrieval:NDCGAtK", ("similarities",)),
+    "custom_metric": Wire("penstock.metrics.custom:CustomMetric", ()),
 }
 """The metrics of the run file, by the name of their section."""
 
@@ -135,26 +137,31 @@ def _bound(
     bound: dict[str, tuple[BoundMetric, Any]] = {}
     problems: list[Problem] = []
     for index, config in enumerate(configs):
-        name, section = config.chosen("metric")
-        problem, prediction = _wire(name, suffix, available)
+        key, section = config.chosen("metric")
+        name, place = result_name(key, section), f"{path}[{index}].{key}"
+        problem, prediction = _wire(key, section, suffix, available)
         if problem is None and name in bound:
             problem = f"'{name}' is there twice; results are named by metric"
         if problem is not None:
-            problems.append(Problem(f"{path}[{index}].{name}", problem))
+            problems.append(Problem(place, problem))
             continue
-        metric: Metric = classes.get(name).from_section(section)
-        key = section.grouping_key if METRICS[name].needs_groups else None
-        bound[name] = BoundMetric(name + suffix, metric, prediction, label, key), config
+        try:
+            metric: Metric = classes.get(key).from_section(section)
+        except ConfigError as error:
+            problems.append(Problem(place, str(error)))
+            continue
+        groups = section.grouping_key if METRICS[key].needs_groups else None
+        bound[name] = BoundMetric(name + suffix, metric, prediction, label, groups), config
     if problems:
         raise ConfigError(problems)
     return list(bound.values())
 
 
-def _wire(name: str, suffix: str, available: Collection[str]) -> tuple[str | None, str]:
+def _wire(name: str, section: Any, suffix: str, available: Collection[str]) -> tuple[str | None, str]:
     """The problem of wiring a metric to a model, if any, and the prediction it will read."""
     if name not in METRICS:
         return f"not available yet; available: {', '.join(METRICS)}", ""
-    candidates = [prediction + suffix for prediction in METRICS[name].reads]
+    candidates = [prediction + suffix for prediction in METRICS[name].reads or (section.reads,)]
     for prediction in candidates:
         if prediction in available:
             return None, prediction

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimizerWrapper
 
+from penstock.config.custom import make_part
 from penstock.config.errors import ConfigError
 from penstock.optim.parts import split_by_part
 from penstock.optim.schedules import Schedule, build_schedule
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         AdagradOptimizer,
         AdamOptimizer,
         AdamWOptimizer,
+        CustomOptimizer,
         DenseOptimizer,
         RMSpropOptimizer,
         SGDOptimizer,
@@ -87,6 +89,11 @@ def rmsprop(section: "RMSpropOptimizer") -> Factory:
     )
 
 
+def custom(section: "CustomOptimizer") -> Factory:
+    """A class of one's own, called with parameters, lr and its options."""
+    return lambda parameters: make_part("optimizer", section, parameters, lr=section.lr)
+
+
 DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {
     "sgd_optimizer": sgd,
     "adagrad_optimizer": adagrad,
@@ -94,6 +101,7 @@ DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {
     "adamw_optimizer": adamw,
     "adadelta_optimizer": adadelta,
     "rmsprop_optimizer": rmsprop,
+    "custom_optimizer": custom,
 }
 """The dense optimizers of the run file, by the name of their section."""
 

@@ -4,10 +4,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 
+from penstock.config.custom import make_part
+from penstock.config.errors import ConfigError
 from penstock.optim.sections import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,
+    CustomLR,
     ExponentialDecayLR,
     ManualStepLR,
 )
@@ -19,6 +22,21 @@ Formula = Callable[[float, int], float]
 def constant(_section: ConstantLR) -> Formula:
     """Always the base rate."""
     return lambda base, completed: base
+
+
+def custom(section: CustomLR) -> Formula:
+    """What the function at the section's place gives; a rate that is no number from 0 on is refused."""
+    formula = make_part("learning_rate", section)
+
+    def rate(base: float, completed: int) -> float:
+        value = float(formula(base, completed))
+        if not (math.isfinite(value) and value >= 0):
+            raise ConfigError(
+                f"custom_learning_rate '{section.place}': gives {value} after {completed}, no rate"
+            )
+        return value
+
+    return rate
 
 
 def exponential_decay(section: ExponentialDecayLR) -> Formula:

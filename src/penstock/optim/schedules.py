@@ -17,6 +17,7 @@ from penstock.optim.formulas import (
     constant,
     cosine_annealing,
     cosine_warm_restarts,
+    custom,
     exponential_decay,
     manual_step,
 )
@@ -25,6 +26,7 @@ from penstock.optim.sections import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,
+    CustomLR,
     ExponentialDecayLR,
     ManualStepLR,
     ReduceOnPlateauLR,
@@ -101,5 +103,6 @@ FORMULAS: dict[type[Section], Callable[[Any], Formula]] = {
     ManualStepLR: manual_step,
     CosineAnnealingLR: cosine_annealing,
     CosineAnnealingWarmRestartsLR: cosine_warm_restarts,
+    CustomLR: custom,
 }
 """The schedules of the run file that are formulas, by their section."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
 from penstock.config.notices import notices
@@ -98,7 +99,7 @@ def _model(run: RunConfig) -> Iterator[Problem]:
 def _labels(run: RunConfig) -> Iterator[Problem]:
     if not run.data_config.label_fields:
         yield Problem("data_config.label_fields", "is empty; name the column with the label")
-    if run.model is not None and not _towers(run.model) and not run.model.losses:
+    if run.model is not None and not towers_of(run.model) and not run.model.losses:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
@@ -140,7 +141,7 @@ def loss_names(model: ModelConfig | None) -> list[str]:
         return []
     own = _names_of(model.losses, "loss")
     return own + [
-        f"{name}_{tower.tower_name}" for tower in _towers(model) for name in _names_of(tower.losses, "loss")
+        f"{name}_{tower.tower_name}" for tower in towers_of(model) for name in _names_of(tower.losses, "loss")
     ]
 
 
@@ -149,7 +150,7 @@ def result_names(model: ModelConfig | None) -> list[str]:
     if model is None:
         return []
     own = _chosen_names(model)
-    return own + [f"{name}_{tower.tower_name}" for tower in _towers(model) for name in _chosen_names(tower)]
+    return own + [f"{name}_{tower.tower_name}" for tower in towers_of(model) for name in _chosen_names(tower)]
 
 
 def _chosen_names(task: ModelConfig | TowerOptions) -> list[str]:
@@ -157,9 +158,11 @@ def _chosen_names(task: ModelConfig | TowerOptions) -> list[str]:
 
 
 def _names_of(sections: Sequence[Section], group: str) -> list[str]:
-    return [chosen[0] for chosen in (section.chosen(group) for section in sections) if chosen is not None]
+    chosen = [section.chosen(group) for section in sections]
+    return [result_name(*each) for each in chosen if each is not None]
 
 
-def _towers(model: ModelConfig) -> list[TowerOptions]:
+def towers_of(model: ModelConfig) -> list[TowerOptions]:
+    """The towers of a multi-task model; none for others."""
     chosen = model.chosen("model")
     return getattr(chosen[1], "task_towers", []) if chosen is not None else []

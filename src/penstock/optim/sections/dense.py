@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat, model_validator
 
+from penstock.config.custom import CustomPart
 from penstock.config.markers import Ignored, Later
 from penstock.config.section import Section
 from penstock.config.values import Probability
@@ -107,6 +108,13 @@ class RMSpropOptimizer(DenseOptions):
     """Keeps the division finite."""
 
 
+class CustomOptimizer(CustomPart):
+    """A `torch.optim.Optimizer` of one's own, made with parameters, lr and its options."""
+
+    lr: LearningRate = 0.002
+    """Base learning rate."""
+
+
 class DenseOptimizerOptions(ScheduleOptions):
     """One dense optimizer and its schedule."""
 
@@ -118,6 +126,7 @@ class DenseOptimizerOptions(ScheduleOptions):
             "adamw_optimizer",
             "adadelta_optimizer",
             "rmsprop_optimizer",
+            "custom_optimizer",
         ),
         **ScheduleOptions.one_of,
     }
@@ -129,6 +138,7 @@ class DenseOptimizerOptions(ScheduleOptions):
     adamw_optimizer: AdamWOptimizer | None = None
     adadelta_optimizer: AdadeltaOptimizer | None = None
     rmsprop_optimizer: RMSpropOptimizer | None = None
+    custom_optimizer: CustomOptimizer | None = None
 
 
 def _pattern(text: str) -> str:

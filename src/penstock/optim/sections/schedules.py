@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
+from penstock.config.custom import CustomPart
 from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.optim.sections.numbers import LearningRate
@@ -117,6 +118,13 @@ class ReduceOnPlateauLR(Section):
     """The schedule does not go below."""
 
 
+class CustomLR(CustomPart):
+    """A schedule of one's own: called with its options, the place gives a function of base and n."""
+
+    by_epoch: bool = False
+    """Count epochs instead of steps."""
+
+
 class ScheduleOptions(Section):
     """Which schedule an optimizer's learning rate follows; none written: constant."""
 
@@ -128,10 +136,12 @@ class ScheduleOptions(Section):
             "cosine_annealing_learning_rate",
             "cosine_annealing_warm_restarts_learning_rate",
             "reduce_on_plateau_learning_rate",
+            "custom_learning_rate",
         )
     }
 
     constant_learning_rate: ConstantLR | None = None
+    custom_learning_rate: CustomLR | None = None
     exponential_decay_learning_rate: ExponentialDecayLR | None = None
     manual_step_learning_rate: ManualStepLR | None = None
     cosine_annealing_learning_rate: CosineAnnealingLR | None = None

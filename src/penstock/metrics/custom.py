@@ -1,0 +1,38 @@
+"""Metrics that are not Penstock's own."""
+
+from typing import TYPE_CHECKING, cast
+
+from penstock.config.custom import make_part
+from penstock.config.errors import ConfigError
+from penstock.metrics.metric import Metric
+
+if TYPE_CHECKING:
+    from penstock.metrics.sections import CustomMetric as CustomMetricSection
+
+NEEDED = (
+    "update",
+    "merge",
+    "compute",
+    "reset",
+    "state_dict",
+    "load_state_dict",
+    "undefined_because",
+    "num_left_out",
+)
+"""What the `Metric` protocol asks for."""
+
+
+class CustomMetric:
+    """Makes the metric that stands at the place of its section."""
+
+    @staticmethod
+    def from_section(section: "CustomMetricSection") -> Metric:
+        """The user's metric, if it has everything that a metric needs."""
+        metric = make_part("metric", section)
+        missing = [name for name in NEEDED if not hasattr(metric, name)]
+        if missing:
+            raise ConfigError(
+                f"custom_metric '{section.place}': has no {', '.join(missing)}; "
+                "penstock.metrics.sums.RowMean has all but the number of a row"
+            )
+        return cast(Metric, metric)
