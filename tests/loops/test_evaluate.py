@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from penstock.loops.evaluate import LossMeans, evaluate, evaluation_mode
+from penstock.loops.task_metrics import TaskMetrics
 from penstock.models.losses import weighted_mean
 
 
@@ -29,11 +30,11 @@ class Recorder:
 
     seen: list[tuple[float, float]] = field(default_factory=list)
 
-    def update(self, predictions, labels):
-        self.seen += zip(predictions["probs"].tolist(), labels["click"].tolist(), strict=True)
+    def update(self, predictions, batch):
+        self.seen += zip(predictions["probs"].tolist(), batch.labels["click"].tolist(), strict=True)
 
     def compute(self):
-        return float(len(self.seen))
+        return {"count": float(len(self.seen))}
 
 
 class Doubler:
@@ -57,9 +58,7 @@ def batch_of(*labels: float) -> LabelledBatch:
 def test_every_row_reaches_the_metrics_once_and_in_order():
     recorder, told = Recorder(), []
 
-    found = evaluate(
-        nn.Linear(1, 1), Doubler(), [batch_of(1.0, 2.0), batch_of(3.0)], {"count": recorder}, told.append
-    )
+    found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 2.0), batch_of(3.0)], recorder, told.append)
 
     assert recorder.seen == [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]
     assert found.metrics == {"count": 3.0}
@@ -68,7 +67,7 @@ def test_every_row_reaches_the_metrics_once_and_in_order():
 
 
 def test_the_mean_of_a_loss_is_by_rows_not_by_batches():
-    found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 1.0, 1.0), batch_of(5.0)], {})
+    found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 1.0, 1.0), batch_of(5.0)], TaskMetrics({}))
 
     assert found.losses == {"mean_label": pytest.approx(2.0)}
 
@@ -83,17 +82,19 @@ def test_the_mean_of_a_loss_does_not_depend_on_the_cut(cuts, weights):
     ]
 
     expected = 3.5 if weights is None else (4 * 1 + 1 * 4 + 3 * 5 + 0.5 * 6) / 8.5
-    assert evaluate(nn.Linear(1, 1), Doubler(), batches, {}).losses == {"mean_label": pytest.approx(expected)}
+    assert evaluate(nn.Linear(1, 1), Doubler(), batches, TaskMetrics({})).losses == {
+        "mean_label": pytest.approx(expected)
+    }
 
 
 def test_rows_that_all_weigh_nothing_give_a_loss_of_0():
     batches = [LabelledBatch({"click": torch.tensor([5.0])}, torch.zeros(1))] * 2
 
-    assert evaluate(nn.Linear(1, 1), Doubler(), batches, {}).losses == {"mean_label": 0.0}
+    assert evaluate(nn.Linear(1, 1), Doubler(), batches, TaskMetrics({})).losses == {"mean_label": 0.0}
 
 
 def test_no_batch_gives_no_loss():
-    found = evaluate(nn.Linear(1, 1), Doubler(), [], {})
+    found = evaluate(nn.Linear(1, 1), Doubler(), [], TaskMetrics({}))
 
     assert (found.losses, found.rows) == ({}, 0)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from penstock.metrics.wiring import BoundMetric
+from penstock.loops.task_metrics import TaskMetrics
 from penstock.tensors.batch import Batch
 
 Predictions = dict[str, torch.Tensor]
@@ -57,7 +57,7 @@ def evaluate(
     model: nn.Module,
     scoring: Scoring,
     batches: Iterable[Batch],
-    metrics: Mapping[str, BoundMetric],
+    metrics: TaskMetrics,
     on_batch: Callable[[Batch], None] = lambda batch: None,
 ) -> Evaluation:
     """Score every batch. `model` is put into evaluation mode meanwhile, and back into what it was."""
@@ -65,13 +65,11 @@ def evaluate(
     with evaluation_mode(model):
         for batch in batches:
             predictions = scoring.predict(batch)
-            for metric in metrics.values():
-                metric.update(predictions, batch.labels)
+            metrics.update(predictions, batch)
             losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
             num_rows += batch.num_rows
             on_batch(batch)
-    values = {name: metric.compute() for name, metric in metrics.items()}
-    return Evaluation(values, losses.compute(), num_rows)
+    return Evaluation(metrics.compute(), losses.compute(), num_rows)
 
 
 @contextmanager

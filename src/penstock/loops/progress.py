@@ -38,8 +38,10 @@ class TrainingProgress:
         self.skipped_rows += num_rows
 
     def move_to_new_data(self) -> None:
-        """What was done counts, but what is left to do is that of the new data, from its first row."""
-        self.steps_before, self.epochs_before, self.epoch_steps = self.step, self.epoch, 0
+        """What was done counts, an epoch that was begun too; what is left to do is that of the new data."""
+        if self.epoch_steps:
+            self.end_epoch()
+        self.steps_before, self.epochs_before = self.step, self.epoch
 
     def end_epoch(self) -> None:
         """One more epoch is done."""

@@ -182,19 +182,17 @@ class TrainConfig(Section):
     on_nonfinite: OnNonfinite = OnNonfinite.error
     """A loss that is not finite: an error with the rows written aside, or skipped and counted."""
 
-    use_tensorboard: Annotated[bool, Later("TensorBoard output", harmless=True)] = True
+    use_tensorboard: bool = True
     """Write TensorBoard files."""
 
-    tensorboard_summaries: Annotated[
-        list[str], AfterValidator(_known_summaries), Later("TensorBoard output", harmless=True)
-    ] = ["loss", "learning_rate"]
+    tensorboard_summaries: Annotated[list[str], AfterValidator(_known_summaries)] = ["loss", "learning_rate"]
     """What they hold: loss, learning_rate, parameter, global_gradient_norm, gradient_norm, gradient."""
 
-    histogram_steps: Annotated[PositiveInt | None, Later("TensorBoard output", harmless=True)] = None
+    histogram_steps: PositiveInt | None = None
     """Write histograms every so many steps; absent: never."""
 
-    is_profiling: Annotated[bool, Later("profiling", harmless=True)] = False
-    """Write traces of a few steps."""
+    is_profiling: bool = False
+    """Write a trace of ten steps into model_dir/profile, and the dearest operators into the log."""
 
     mixed_precision: Annotated[str | None, words("", "BF16", "FP16")] = None
     """BF16, or absent; FP16 is refused: see docs/training.md."""

@@ -162,6 +162,7 @@ def training_batches(
     loader = BatchLoader(
         stream,
         source.parser,
+        reserved_columns=source.reserved_columns,
         workers=workers,
         quarantine=source.quarantine,
         pin_memory=data.pin_memory,

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -14,16 +14,18 @@ from penstock.batching.prefetch import Prefetch
 from penstock.config.errors import ConfigError
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
+from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import no_batch
-from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.pipeline.data import DataSource, scoring_batches
+from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.pipeline.model_dir import ModelDir
-from penstock.pipeline.requirements import model_section, require_for_evaluation
+from penstock.pipeline.requirements import require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.sharded import ShardedModel
+from penstock.pipeline.task_metrics import evaluation_metrics
 from penstock.pipeline.training_plan import source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.journal import finite
@@ -49,7 +51,8 @@ class Evaluator:
         self._during_training, self._plain = during_training, plain
         stream = EVALUATION if during_training else ""
         self._shares = StageShares.of(budget, stream)
-        self._build_metrics()
+        self._groups = group_columns(run, training=False)
+        evaluation_metrics(sharded.model)  # what cannot be computed is told now, not after an epoch
 
     def check(self) -> None:
         """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
@@ -69,7 +72,7 @@ class Evaluator:
                 takewhile(
                     lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
                 ),
-                self._build_metrics(),
+                TaskMetrics(evaluation_metrics(self._sharded.model), self._groups),
                 on_batch=lambda _: bar.advance(),
             )
         # What the pool keeps for later is not needed before the next evaluation.
@@ -88,13 +91,6 @@ class Evaluator:
             batch_size=data.resolved_eval_batch_size(),
             drop_remainder=data.drop_remainder,
             pin_memory=data.pin_memory,
-        )
-
-    def _build_metrics(self) -> Mapping[str, BoundMetric]:
-        return build_metrics(
-            model_section(self._run).metrics,
-            self._sharded.model.prediction_names,
-            label=self._run.data_config.label_fields[0],
         )
 
 

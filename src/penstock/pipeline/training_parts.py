@@ -16,16 +16,18 @@ from penstock.loops.early_stopping import EarlyStop
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.sections import TrainConfig
 from penstock.loops.step import LearningRates, TrainStep
+from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import Timetable
-from penstock.loops.train_metrics import TrainMetrics
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.pipeline.best import early_stop_of
 from penstock.pipeline.data import DataSource, training_batches, workers_of
+from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import StageShares
 from penstock.pipeline.requirements import loss_names, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, shard_model
+from penstock.pipeline.task_metrics import training_metrics
 from penstock.pipeline.training_plan import TrainingPlan
 from penstock.readers.blocks import Shard
 from penstock.runtime.budget import MemoryBudget
@@ -60,7 +62,7 @@ class Training:
     model_bytes: int = 0
     """What building the model added to the process."""
     early_stop: EarlyStop | None = None
-    train_metrics: TrainMetrics = field(default_factory=lambda: TrainMetrics({}))
+    train_metrics: TaskMetrics = field(default_factory=lambda: TaskMetrics({}))
     resumables: dict[str, Resumable] = field(default_factory=dict)
     """What else has a state, by the name of its document in a checkpoint."""
 
@@ -89,7 +91,8 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             }
         )
         early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
-        resumables: dict[str, Resumable] = {"rates": rates}
+        metrics = TaskMetrics(training_metrics(model), group_columns(run, training=True))
+        resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
         if early_stop is not None:
             resumables["early_stopping"] = early_stop
         yield Training(
@@ -115,6 +118,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             quality=quality,
             total_steps=total_steps(train, source.num_batches(data)),
             early_stop=early_stop,
+            train_metrics=metrics,
             resumables=resumables,
         )
 

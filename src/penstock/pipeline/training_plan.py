@@ -10,6 +10,7 @@ from penstock.batching.workers.counting import WorkerPlan
 from penstock.models.model import Model
 from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows
 from penstock.pipeline.data_plan import batch_rows, plan_data_path
+from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_model
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
@@ -77,4 +78,6 @@ def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSourc
     files = find_files(getattr(run, key), key)
     parser = build_parser(run, [file.path for file in files])
     folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
-    return open_source(run.data_config, files, parser, beside=folder, scoring=key != "train_input_path")
+    training = key == "train_input_path"
+    groups = tuple(group_columns(run, training=training).values())
+    return open_source(run.data_config, files, parser, groups, beside=folder, scoring=not training)

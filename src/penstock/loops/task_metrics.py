@@ -1,0 +1,59 @@
+"""The metrics of all tasks of a model, fed batch by batch, in training and in evaluation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from penstock.metrics.wiring import BoundMetric
+from penstock.runtime.state import State
+from penstock.tensors.batch import Batch
+
+
+class TaskMetrics:
+    """Metrics by result name. Those of training have a state that is part of the checkpoint."""
+
+    def __init__(
+        self, metrics: Mapping[str, BoundMetric], group_columns: Mapping[str, str] | None = None
+    ) -> None:
+        """`group_columns` says which of the columns that a batch carries along a grouping_key means."""
+        self._metrics, self._group_columns = metrics, dict(group_columns or {})
+
+    def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
+        """Add one batch. Predictions of less than 32 bits, as autocast gives them, are widened."""
+        if not self._metrics:
+            return
+        wide = {name: values.float() for name, values in predictions.items()}
+        groups = self._groups(batch)
+        for metric in self._metrics.values():
+            metric.update(wide, batch.labels, groups)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The keys of what `compute` gives."""
+        return tuple(self._metrics)
+
+    def compute(self) -> dict[str, float]:
+        """The values now, by name; NaN where undefined."""
+        return {name: metric.compute() for name, metric in self._metrics.items()}
+
+    def reset(self) -> None:
+        """Forget every row."""
+        for metric in self._metrics.values():
+            metric.metric.reset()
+
+    def state_dict(self) -> State:
+        """What each metric has counted."""
+        return {name: metric.metric.state_dict() for name, metric in self._metrics.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on counting; a metric that the run did not have before starts anew."""
+        for name, metric in self._metrics.items():
+            if name in state:
+                metric.metric.load_state_dict(state[name])
+
+    def _groups(self, batch: Batch) -> dict[str, Any]:
+        carried = batch.reserves.get() if self._group_columns else None
+        if carried is None:
+            return {}
+        return {key: carried.column(column) for key, column in self._group_columns.items()}

@@ -1,0 +1,54 @@
+"""Metrics of all tasks, fed batch by batch."""
+
+import pyarrow as pa
+import torch
+
+from penstock.loops.task_metrics import TaskMetrics
+from penstock.metrics.auc import AUC
+from penstock.metrics.wiring import BoundMetric
+from penstock.tensors.batch import Batch
+from penstock.tensors.record_batch import RecordBatchTensor
+
+CLICKS = Batch(
+    labels={"click": torch.tensor([0.0, 1.0])},
+    reserves=RecordBatchTensor(pa.RecordBatch.from_pydict({"user_id": ["ann", "bob"]})),
+)
+
+
+def auc_metrics() -> TaskMetrics:
+    return TaskMetrics({"auc": BoundMetric("auc", AUC(100), "probs", "click")})
+
+
+def test_predictions_of_autocast_are_understood():
+    metrics = auc_metrics()
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7], dtype=torch.bfloat16)}, CLICKS)
+
+    assert metrics.compute() == {"auc": 1.0}
+
+
+def test_what_was_counted_is_saved_and_goes_on():
+    before, after = auc_metrics(), auc_metrics()
+    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+
+    after.load_state_dict(before.state_dict())
+    for metrics in (before, after):
+        metrics.update({"probs": torch.tensor([0.9, 0.1])}, CLICKS)
+
+    assert after.compute() == before.compute() == {"auc": 0.25}
+    after.reset()
+    assert after.compute()["auc"] != after.compute()["auc"]  # undefined
+
+
+def test_a_grouping_key_is_a_column_that_the_batch_carries_along():
+    class Listening:
+        name, groups = "listening", None
+
+        def update(self, predictions, labels, groups):
+            self.groups = groups["user"].to_pylist()
+
+    listening = Listening()
+
+    TaskMetrics({"listening": listening}, {"user": "user_id"}).update({}, CLICKS)
+
+    assert listening.groups == ["ann", "bob"]

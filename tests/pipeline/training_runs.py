@@ -1,0 +1,48 @@
+"""Training the desk's six rows from Python, and looking at what it left."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.pipeline.run_files import load_run
+from penstock.pipeline.training import TrainResult, train
+from tests.cli.desk import Desk
+
+STEPS_OF_2 = {
+    "data_config.batch_size": 2,
+    "train_config.log_step_count_steps": 1,
+    "train_config.save_checkpoints_steps": 1,
+}
+"""Three steps an epoch, each of them saved, evaluated and logged."""
+
+
+def trained(desk: Desk, sets: dict[str, Any] | None = None, **options: Any) -> TrainResult:
+    """Train the desk's run with some keys exchanged."""
+    return train(load_run(desk.folder / "run.yaml", {**STEPS_OF_2, **(sets or {})}), **options)
+
+
+def log_of(model_dir: Path) -> list[dict[str, Any]]:
+    """Every line of log.jsonl."""
+    return [json.loads(line) for line in (model_dir / "log.jsonl").read_text().splitlines()]
+
+
+def steps_of(model_dir: Path) -> list[dict[str, Any]]:
+    """The lines about steps, without what a clock measured."""
+    measured = ("rows_per_second", "waiting_share", "memory_bytes")
+    return [
+        {key: value for key, value in record.items() if key not in measured}
+        for record in log_of(model_dir)
+        if "loss" in record
+    ]
+
+
+def parameters(checkpoint: Path) -> dict[str, bytes]:
+    """Model, optimizers and everything else that a checkpoint holds, byte by byte."""
+    return {path.name: path.read_bytes() for path in checkpoint.iterdir() if path.name != "manifest.json"}
+
+
+def tensors(checkpoint: Path) -> dict[str, bytes]:
+    """Model and optimizers alone."""
+    return {
+        name: content for name, content in parameters(checkpoint).items() if name.endswith(".safetensors")
+    }
