@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.custom import NamedPart
-from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
 
@@ -187,9 +186,9 @@ class MetricConfig(Section):
     mean_absolute_error: MeanAbsoluteError | None = None
     mean_squared_error: MeanSquaredError | None = None
     accuracy: Accuracy | None = None
-    grouped_auc: Annotated[GroupedAUC | None, Later("the metric grouped_auc")] = None
+    grouped_auc: GroupedAUC | None = None
     xauc: XAUC | None = None
-    grouped_xauc: Annotated[GroupedXAUC | None, Later("the metric grouped_xauc")] = None
+    grouped_xauc: GroupedXAUC | None = None
     normalized_entropy: NormalizedEntropy | None = None
     root_mean_squared_error: RootMeanSquaredError | None = None
     hit_rate_at_k: HitRateAtK | None = None
