@@ -44,7 +44,14 @@ def result_name(key: str, section: object) -> str:
 
 def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
     """What stands at the place of a section; `kind` is a word such as "metric"."""
-    known = {entry.name: entry.value for entry in entry_points(group=f"penstock.{kind}s")}
+    group = f"penstock.{kind}s"
+    known = {entry.name: entry.value for entry in entry_points(group=group)}
+    if ":" not in section.place and section.place not in known:
+        names = ", ".join(sorted(known)) or "none"
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': is no entry point of the group {group} (there: {names}); "
+            'a place is written "package.module:attribute"'
+        )
     registry: Registry[Any] = Registry(f"custom_{kind}", known)
     try:
         part = registry.get(section.place)

@@ -144,7 +144,10 @@ def _optimizer(
     if chosen is None:
         raise ConfigError.at(path, f"choose an optimizer: {', '.join(DENSE_OPTIMIZERS)}")
     name, options = chosen
-    return KeyedOptimizerWrapper(parameters, DENSE_OPTIMIZERS[name](options))
+    try:
+        return KeyedOptimizerWrapper(parameters, DENSE_OPTIMIZERS[name](options))
+    except ConfigError as error:
+        raise ConfigError.at(f"{path}.{name}", str(error)) from error
 
 
 def _moments(section: "AdamOptimizer | AdamWOptimizer") -> dict[str, Any]:

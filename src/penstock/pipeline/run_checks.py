@@ -6,6 +6,7 @@ These checks read the run file only. What needs the data or the built model is c
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.config.custom import result_name
 from penstock.config.findings import Finding
 from penstock.config.nearest import hint
 from penstock.config.paths import KeyPath, format_path
@@ -120,7 +121,7 @@ def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator
 
 def _chosen_name(section: Section, group: str) -> str | None:
     chosen = section.chosen(group)
-    return chosen[0] if chosen else None
+    return result_name(*chosen) if chosen else None
 
 
 def _below(place: KeyPath, findings: Iterator[Finding]) -> Iterator[Finding]:
