@@ -1,0 +1,129 @@
+"""Objects that a user hangs into a training run."""
+
+import pytest
+
+from penstock.checkpoint import CheckpointStore
+from penstock.config.errors import ConfigError
+from tests.pipeline.training_runs import log_of, parameters, steps_of, trained
+
+RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
+
+
+class Listener:
+    """Writes down what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def __getattr__(self, name):
+        if not name.startswith("on_"):
+            raise AttributeError(name)
+        return lambda step, metrics, control: self.heard.append((name, step, sorted(metrics)))
+
+
+def test_a_callback_is_told_what_happens_in_order(desk):
+    listener = Listener()
+    sets = {"train_config.log_step_count_steps": 2, "train_config.save_checkpoints_steps": 2}
+
+    trained(desk, sets, callbacks=[listener])
+
+    found = ["auc", "binary_cross_entropy"]
+    logged = [
+        "learning_rate/dense",
+        "learning_rate/sparse",
+        "loss",
+        "memory_bytes",
+        "rows_per_second",
+        "waiting_share",
+    ]
+    assert listener.heard == [
+        ("on_log", 2, logged),
+        ("on_save", 2, []),
+        ("on_eval", 2, found),
+        ("on_save", 3, found),
+        ("on_eval", 3, found),
+        ("on_end", 3, found),
+    ]
+
+
+class StopAt:
+    """Asks to stop at a step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_log(self, step, metrics, control):
+        if step == self.step:
+            control.stop("enough for today")
+
+
+def test_a_callback_may_stop_the_run_which_ends_like_any_other(desk):
+    result = trained(desk, RARELY, callbacks=[StopAt(2)])
+
+    assert (result.steps, result.stopped_because, result.evaluated_step) == (2, "enough for today", 2)
+    assert result.checkpoint.name == "step-2"
+    assert log_of(result.model_dir)[-1]["stopped_because"] == "enough for today"
+
+
+class SaveAt(StopAt):
+    """Asks for a checkpoint at a step."""
+
+    def on_log(self, step, metrics, control):
+        if step == self.step:
+            control.save()
+
+
+def test_a_callback_may_ask_for_a_checkpoint(desk):
+    result = trained(desk, RARELY, callbacks=[SaveAt(2)])
+
+    assert CheckpointStore(result.checkpoint.parent).steps() == [2, 6]
+
+
+class Halve:
+    """Halves the rate of one optimizer once an evaluation is done; counts how often it did."""
+
+    def __init__(self):
+        self.times = 0
+
+    def on_eval(self, step, metrics, control):
+        self.times += 1
+        control.set_learning_rate(0.1 / 2**self.times, "dense")
+
+    def state_dict(self):
+        return {"times": self.times}
+
+    def load_state_dict(self, state):
+        self.times = state["times"]
+
+
+def test_a_rate_that_a_callback_sets_holds_from_the_next_step_on(desk):
+    result = trained(desk, {"train_config.num_epochs": 1}, callbacks=[Halve()])
+
+    rates = [record["learning_rate"] for record in steps_of(result.model_dir)]
+    assert rates == [
+        {"sparse": 0.1, "dense": 0.1},
+        {"sparse": 0.1, "dense": 0.05},
+        {"sparse": 0.1, "dense": 0.025},
+    ]
+
+
+@pytest.mark.parametrize("stopped_after", [1, 3, 4])
+def test_callbacks_and_their_rates_go_on_exactly_after_a_resume(desk, stopped_after):
+    two_epochs = {"train_config.num_epochs": 2}
+    whole = trained(desk, two_epochs | {"model_dir": "whole"}, callbacks=[Halve()])
+    shorter = {"train_config.num_epochs": None, "train_config.num_steps": stopped_after}
+
+    trained(desk, shorter, callbacks=[Halve()])
+    resumed = trained(desk, two_epochs, resume=True, callbacks=[Halve()])
+
+    assert steps_of(resumed.model_dir) == steps_of(whole.model_dir)
+    assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+
+
+def test_an_object_without_a_method_of_a_callback_is_refused(desk):
+    with pytest.raises(
+        ConfigError, match="callbacks: dict has none of the methods on_log, on_eval, on_save, on_end"
+    ):
+        trained(desk, callbacks=[{}])
+
+    assert not (desk.folder / "run").exists()
