@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,15 +158,15 @@ def _parted(rows: Rows, num_parts: int) -> Iterator[Rows]:
     yield from _split(rows, part_of, num_parts)
 
 
-def _split(rows: Rows, part_of: NDArray[Any], num_parts: int) -> Iterator[Rows]:
-    """The rows of part 0, of part 1, and so on, each in their order."""
-    order = np.argsort(part_of, kind="stable")
-    ends = np.cumsum(np.bincount(part_of, minlength=num_parts))
-    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        yield rows.take(order[begin:end])
-
-
 def by_rank(rows: Rows, num_ranks: int) -> Sequence[Rows]:
     """The rows that each rank answers for; by other bits of the hash than the parts."""
     hashes = mixed(np.array(rows["key"])) & np.uint64(0xFFFFFFFF)
     return list(_split(rows, (hashes % np.uint64(num_ranks)).astype(np.int64), num_ranks))
+
+
+def _split(rows: Rows, part_of: NDArray[Any], num_parts: int) -> Iterator[Rows]:
+    """The rows of part 0, of part 1, and so on, each in their order."""
+    order = np.argsort(part_of, kind="stable")
+    begins = np.searchsorted(part_of, np.arange(num_parts, dtype=part_of.dtype), sorter=order)
+    for begin, end in pairwise([*begins.tolist(), len(rows)]):
+        yield rows.take(order[begin:end])

@@ -1,0 +1,138 @@
+"""How fast metrics are, and how near to exact.
+
+    python benchmarks/metrics.py [--rounds 5] [--rows 10000000] [--only update|value|grouped]
+
+| claim | against | bar |
+|---|---|---|
+| AUC update of 8,192 predictions | torchmetrics' BinaryAUROC with 200 thresholds | 100 times as fast |
+| AUC of a million rows, base rates .2 and .01 | scikit-learn's exact area | within 1e-4 |
+| GroupedAUC, 10 million rows in a million groups | a loop over groups that calls scikit-learn | 20 times as fast |
+| the same | a loop over groups, written for speed | shown |
+| the same | memory of the process beyond its start | 1 GiB |
+
+Ways take turns, round after round, and the middle ratio counts. Loops run on a small part of the groups.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import torch
+from measuring import grouped_rows
+from measuring.rounds import alternate, report
+from sklearn.metrics import roc_auc_score
+from torchmetrics.classification import BinaryAUROC
+
+from penstock.config.sizes import GIB, format_size
+from penstock.metrics.auc import AUC
+
+BATCH_ROWS = 8192
+VALUE_ROWS = 1_000_000
+LOOP_SHARE, CALLS_SHARE = 50, 5000
+"""Loops over groups are so slow that they are measured on these parts of the rows."""
+
+
+def main() -> int:
+    """Measure, print a line for each claim, and fail below a bar."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--only", choices=["update", "value", "grouped"])
+    options = parser.parse_args()
+    claims = {"update": update, "value": value, "grouped": grouped}
+    chosen = [options.only] if options.only else list(claims)
+    passed = [claims[name](options) for name in chosen]
+    return 0 if all(passed) else 1
+
+
+def update(options: argparse.Namespace) -> bool:
+    """Both get the same tensors and keep what they need for the value."""
+    generator = torch.Generator().manual_seed(0)
+    preds = torch.rand(BATCH_ROWS, generator=generator)
+    target = (torch.rand(BATCH_ROWS, generator=generator) < preds).long()
+    ours, theirs = AUC(), BinaryAUROC(thresholds=200)
+    ways = {
+        "BinaryAUROC": repeated(lambda: theirs.update(preds, target), 5),
+        "AUC update": repeated(lambda: ours.update(preds, target), 200),
+    }
+    return report(alternate(ways, options.rounds), "AUC update", "BinaryAUROC", 100.0)
+
+
+def repeated(call: Callable[[], object], times: int) -> Callable[[], int]:
+    """So many calls as one way; gives the rows it took."""
+
+    def run() -> int:
+        for _ in range(times):
+            call()
+        return times * BATCH_ROWS
+
+    return run
+
+
+def value(_: argparse.Namespace) -> bool:
+    """Predictions as a model gives them: float32, most of them small."""
+    errors = []
+    for base_rate in (0.2, 0.01):
+        generator = np.random.default_rng(0)
+        preds = generator.beta(1, 1 / base_rate - 1, VALUE_ROWS).astype(np.float32)
+        target = generator.random(VALUE_ROWS) < preds
+        metric = AUC()
+        metric.update(preds, target)
+        found, exact = metric.compute(), roc_auc_score(target, preds)
+        errors.append(abs(found - exact))
+        print(
+            f"AUC at base rate {target.mean():.3f}: {found:.7f}, exact {exact:.7f}, off by {errors[-1]:.1e} (bar 1e-4)"
+        )
+    return max(errors) <= 1e-4
+
+
+def grouped(options: argparse.Namespace) -> bool:
+    """Time with all rows at hand, memory in a process that sees one batch at a time."""
+    whole = grouped_rows.generate(options.rows, seed=0)
+    some = grouped_rows.generate(options.rows // LOOP_SHARE, seed=1)
+    few = grouped_rows.generate(options.rows // CALLS_SHARE, seed=2)
+    for rows in (some, few):
+        np.testing.assert_allclose(
+            grouped_rows.grouped_auc(rows), grouped_rows.loop_over_groups(rows), rtol=1e-12
+        )
+    rates = alternate(
+        {
+            "loop, a call for each": lambda: taken(loop_of_calls, few),
+            "loop, for speed": lambda: taken(grouped_rows.loop_over_groups, some),
+            "GroupedAUC": lambda: taken(grouped_rows.grouped_auc, whole),
+        },
+        options.rounds,
+    )
+    passed = report(rates, "GroupedAUC", "loop, a call for each", 20.0)
+    report(rates, "GroupedAUC", "loop, for speed", 1.0)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        peak = pool.submit(grouped_rows.peak_bytes_beyond_start, options.rows).result()
+    print(
+        f"GroupedAUC of {options.rows:,} rows: {format_size(peak)} beyond the start (bar {format_size(GIB)})"
+    )
+    return passed and peak <= GIB
+
+
+def taken(way: Callable[[grouped_rows.Rows], float], rows: grouped_rows.Rows) -> int:
+    """Run it; how many rows it took."""
+    way(rows)
+    return len(rows.preds)
+
+
+def loop_of_calls(rows: grouped_rows.Rows) -> float:
+    """The loop as one writes it: scikit-learn for every group with both classes."""
+    areas = [
+        roc_auc_score(target, preds)
+        for preds, target in grouped_rows.split_by_group(rows)
+        if target.any() and not target.all()
+    ]
+    return float(np.mean(areas))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
