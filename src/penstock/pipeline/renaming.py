@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from penstock.checkpoint import Checkpoint, Difference
+from penstock.checkpoint.tensors import describe
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.distributed.state import load_model_state, model_state
@@ -65,8 +66,9 @@ def _known(name: str, known: list[str], problem: str) -> str:
 def _require_same_shapes(
     checkpoint: Checkpoint, state: Mapping[str, torch.Tensor], old_of: Mapping[str, str]
 ) -> None:
+    shapes = describe({name: state[name] for name in old_of})
     for name, old in old_of.items():
-        own, stored = tuple(state[name].size()), tuple(checkpoint.tensors[old].shape)
+        own, stored = tuple(shapes[name].shape), tuple(checkpoint.tensors[old].shape)
         if own != stored:
             raise CheckpointError(
                 f"{checkpoint.path}: '{name}' is {list(own)} but '{old}', which it is to start from, is {list(stored)}"
