@@ -48,12 +48,25 @@ def session_columns(model: ModelConfig, run: RunConfig) -> dict[str, str]:
 
 
 def build_model(run: RunConfig) -> "Model":
-    """The model alone, unsharded, with fresh parameters: `model.predict(batch)`, `model.loss(predictions, batch)`."""
+    """The model alone, unsharded, with fresh parameters: `model.predict(batch)`, `model.loss(predictions, batch)`.
+
+    Its metrics are attached: `model.update_metric(predictions, batch)`, `model.compute_metric()`, and the same with
+    `train_metric`. Batches must carry along the columns that metrics group by (`reserved_columns` of build_batch).
+    """
+    from penstock.loops.task_metrics import TaskMetrics
+    from penstock.pipeline.grouping import group_columns
+    from penstock.pipeline.task_metrics import evaluation_metrics, training_metrics
+
     require_available(run)
     data = run.data_config
-    return build_model_of(
+    model = build_model_of(
         model_section(run), used_features(run), data.label_fields, data.sample_weight_fields
     )
+    model.attach_metrics(
+        TaskMetrics(evaluation_metrics(model), group_columns(run, training=False)),
+        TaskMetrics(training_metrics(model), group_columns(run, training=True)),
+    )
+    return model
 
 
 def build_batch(

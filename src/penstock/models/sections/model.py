@@ -96,7 +96,7 @@ class ModelConfig(Section):
     metrics: list[MetricConfig] = []
     """What evaluation measures, where the model has one task."""
 
-    train_metrics: Annotated[list[TrainMetricConfig], Later("train_metrics", harmless=True)] = []
+    train_metrics: list[TrainMetricConfig] = []
     """What is followed during training, where the model has one task."""
 
     variational_dropout: Annotated[VariationalDropout | None, Later("variational_dropout")] = None
