@@ -9,6 +9,7 @@ from torchrec.optim.keyed import KeyedOptimizerWrapper
 
 from penstock.distributed.sharding import dense_parameters, shard
 from penstock.distributed.state import training_state
+from penstock.optim.row_adam import RowAdam
 from penstock.runtime.world import World
 
 NUM_TABLES, NUM_ROWS_OF_TABLE, DIMENSION, BATCH_ROWS = 3, 50, 4, 16
@@ -20,6 +21,7 @@ DENSE = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
 }
 SPARSE = {
+    "adam": (RowAdam, {"lr": 0.1}),
     "adagrad": (torchrec.optim.Adagrad, {"lr": 0.1}),
     "rowwise_adagrad": (torchrec.optim.RowWiseAdagrad, {"lr": 0.1}),
     "sgd": (torchrec.optim.SGD, {"lr": 0.1}),

@@ -5,9 +5,10 @@ import math
 import pytest
 
 from penstock.config.errors import ConfigError
+from penstock.optim.kernels import NOWHERE, ON_CPU, ON_GPU_ALONE, needs_device, sparse_problems
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.sections import SparseOptimizer
-from penstock.optim.sparse import sparse_optimizer
+from penstock.optim.sparse import SPARSE_OPTIMIZERS, sparse_optimizer, start_accumulators
 
 
 def section(**optimizer):
@@ -75,29 +76,80 @@ def test_settings_are_a_new_dictionary_each_time():
     assert sparse_optimizer(adagrad)[1] is not sparse_optimizer(adagrad)[1]
 
 
-REFUSED = {
-    "adam_optimizer": (
-        {"lr": 0.1},
-        (
-            ": has no CPU kernel and is not available yet; "
-            "available: sgd_optimizer, adagrad_optimizer, rowwise_adagrad_optimizer"
-        ),
-    ),
-    "adagrad_optimizer": (
-        {"lr": 0.1, "initial_accumulator_value": 0.5},
-        ".initial_accumulator_value: is 0.5; the fused kernel starts at 0; not available yet",
-    ),
-    "rowwise_adagrad_optimizer": (
-        {"lr": 0.1, "weight_decay": 0.5, "weight_decay_mode": "L2"},
-        ".weight_decay: is 0.5; the CPU kernel ignores it in lookups without weights",
-    ),
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("adam_optimizer", {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0}),
+        ("lamb_optimizer", {"beta1": 0.9, "beta2": 0.999, "weight_decay": 0.0}),
+        ("lars_sgd_optimizer", {"momentum": 0.9, "weight_decay": 0.0}),
+    ],
+)
+def test_on_gpu_a_kernel_gets_its_settings_by_their_names(name, settings):
+    assert sparse_optimizer(section(**{name: {"lr": 0.1}}), "cuda")[1] == {"lr": 0.1, **settings}
+
+
+def test_the_accumulators_of_adagrad_start_where_the_run_file_says(one_table):
+    adagrad = section(adagrad_optimizer={"lr": 0.1, "initial_accumulator_value": 3.0})
+    one_table.shard(sparse_optimizer(adagrad))
+    start_accumulators(adagrad, one_table.module.fused_optimizer)
+    one_table.step([1.0, 1.0, 0.0, 0.0])
+
+    assert one_table.row() == pytest.approx([0.95, 0.95, 1.0, 1.0])
+
+
+def test_a_frozen_table_has_no_accumulators_to_start(one_table):
+    adagrad = section(adagrad_optimizer={"initial_accumulator_value": 3.0})
+    one_table.freeze()
+    one_table.shard(sparse_optimizer(adagrad))
+
+    start_accumulators(adagrad, one_table.module.fused_optimizer)
+
+    assert one_table.row() == [1.0] * 4
+
+
+def test_every_sparse_optimizer_of_the_run_file_is_built_or_refused():
+    assert {*SPARSE_OPTIMIZERS, *NOWHERE} == set(SparseOptimizer.one_of["optimizer"])
+    assert {*ON_CPU, *ON_GPU_ALONE} == set(SPARSE_OPTIMIZERS)
+
+
+REFUSED_ON_CPU = {
+    "lamb_optimizer": ": has a kernel on GPU alone; on CPU use adam_optimizer",
+    "partial_rowwise_adam_optimizer": ": has a kernel on GPU alone; on CPU use adam_optimizer",
+    "partial_rowwise_lamb_optimizer": ": has a kernel on GPU alone; on CPU use adam_optimizer",
+    "lars_sgd_optimizer": ": has a kernel on GPU alone; on CPU use sgd_optimizer",
+    "adadelta_optimizer": ": no kernel updates embedding tables this way; use adagrad_optimizer",
+    "rmsprop_optimizer": ": no kernel updates embedding tables this way; use adam_optimizer",
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_the_kernels_cannot_do_is_refused_by_name(name):
-    options, problem = REFUSED[name]
+@pytest.mark.parametrize("name", REFUSED_ON_CPU)
+def test_what_no_kernel_of_the_device_does_is_refused_with_what_to_use_instead(name):
     with pytest.raises(ConfigError) as caught:
-        sparse_optimizer(section(**{name: options}))
+        sparse_optimizer(section(**{name: {}}))
 
-    assert str(caught.value) == f"train_config.sparse_optimizer.{name}{problem}"
+    assert str(caught.value) == f"train_config.sparse_optimizer.{name}{REFUSED_ON_CPU[name]}"
+    assert list(sparse_problems(section(**{name: {}}), "cuda")) == (
+        caught.value.problems if name in NOWHERE else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "mode", "problem"),
+    [
+        ("cpu", "L2", "the CPU kernel ignores it; remove it, or use adam_optimizer"),
+        ("cuda", "L2", None),
+        ("cuda", "NONE", "but weight_decay_mode NONE ignores it; set L2 or DECOUPLE, or remove it"),
+    ],
+)
+def test_a_weight_decay_that_would_do_nothing_is_refused(device, mode, problem):
+    decaying = section(rowwise_adagrad_optimizer={"weight_decay": 0.5, "weight_decay_mode": mode})
+    messages = [found.message for found in sparse_problems(decaying, device)]
+
+    assert [message.split(maxsplit=2)[-1] for message in messages] == ([problem] if problem else [])
+    assert not messages or messages[0].startswith("is 0.5")
+
+
+def test_the_device_is_asked_for_only_where_it_matters():
+    assert not needs_device(section(adam_optimizer={}))
+    assert not needs_device(section(rmsprop_optimizer={}))
+    assert needs_device(section(lamb_optimizer={}))

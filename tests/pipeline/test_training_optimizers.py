@@ -1,38 +1,29 @@
 """Every optimizer and schedule of the run file trains, is saved, and goes on exactly where it stopped."""
 
 import json
+import math
 
 import pytest
 
 DENSE, SPARSE = "{adam_optimizer: {lr: 0.1}}", "{adagrad_optimizer: {lr: 0.1}}"
-OPTIMIZERS = {
-    "dense adamw": (DENSE, "{adamw_optimizer: {lr: 0.1, weight_decay: 0.1}}"),
-    "dense adadelta": (DENSE, "{adadelta_optimizer: {lr: 0.1}}"),
-    "dense rmsprop": (DENSE, "{rmsprop_optimizer: {lr: 0.1}}"),
-    "dense sgd": (DENSE, "{sgd_optimizer: {lr: 0.1, nesterov: true}}"),
-    "parts": (
-        DENSE,
-        "{adam_optimizer: {lr: 0.1}, part_optimizers: [{regex_pattern: '.*bias', rmsprop_optimizer: {lr: 0.2}}]}",
-    ),
-    "cosine": (DENSE, "{adam_optimizer: {lr: 0.1}, cosine_annealing_learning_rate: {T_max: 5}}"),
-    "restarts": (
-        SPARSE,
-        "{adagrad_optimizer: {lr: 0.1}, cosine_annealing_warm_restarts_learning_rate: {T_0: 1, T_mult: 3}}",
-    ),
-    "written rates": (
-        SPARSE,
-        (
-            "{sgd_optimizer: {lr: 0.1},"
-            " manual_step_learning_rate: {schedule_sizes: [1], learning_rates: [0.5], warmup: true}}"
-        ),
-    ),
+PARTS = """{adam_optimizer: {lr: 0.1}, cosine_annealing_learning_rate: {T_max: 5}, part_optimizers: [
+    {regex_pattern: '.*bias', rmsprop_optimizer: {lr: 0.2}},
+    {regex_pattern: 'model.output.*', adadelta_optimizer: {lr: 0.3}}]}"""
+STARTED_AT_HALF = "{adagrad_optimizer: {lr: 0.1, initial_accumulator_value: 0.5}}"
+RESTARTING = "{adamw_optimizer: {}, cosine_annealing_warm_restarts_learning_rate: {T_0: 1, T_mult: 3}}"
+WRITTEN = """{sgd_optimizer: {lr: 0.1}, manual_step_learning_rate:
+    {schedule_sizes: [1], learning_rates: [0.5], warmup: true}}"""
+RUNS = {
+    "adam and parts": ("{adam_optimizer: {lr: 0.1, weight_decay: 0.01}}", PARTS),
+    "adagrad and restarts": (STARTED_AT_HALF, RESTARTING),
+    "written rates": (WRITTEN, "{sgd_optimizer: {nesterov: true}}"),
 }
 
 
 def tensors(desk, model_dir, step):
-    """Everything a checkpoint holds, byte by byte, but for what names its time."""
+    """Model and optimizers of a checkpoint, byte by byte."""
     folder = desk.folder / model_dir / "checkpoints" / f"step-{step}"
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
 
 
 def train(desk, *words):
@@ -41,9 +32,10 @@ def train(desk, *words):
     return done
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", RUNS)
 def test_a_run_in_two_pieces_equals_a_run_in_one(desk, name):
-    desk.write_run(OPTIMIZERS[name])
+    sparse, dense = RUNS[name]
+    desk.write_run((SPARSE, sparse), (DENSE, dense))
     train(desk, "--set", "train_config.num_epochs=2", "--model_dir", "whole")
     train(desk, "--model_dir", "pieces")
     train(desk, "--set", "train_config.num_epochs=2", "--model_dir", "pieces", "--continue_train")
@@ -52,14 +44,15 @@ def test_a_run_in_two_pieces_equals_a_run_in_one(desk, name):
 
 
 def test_every_part_logs_its_own_rate(desk):
-    desk.write_run(OPTIMIZERS["parts"])
+    desk.write_run((DENSE, PARTS))
     train(desk, "--set", "train_config.log_step_count_steps=1")
     log = [json.loads(line) for line in (desk.folder / "run/log.jsonl").read_text().splitlines()]
 
     assert next(record["learning_rate"] for record in log if "learning_rate" in record) == {
         "sparse": 0.1,
-        "dense": 0.1,
+        "dense": pytest.approx(0.1 * (1 + math.cos(math.pi / 5)) / 2),
         "dense_part_0": 0.2,
+        "dense_part_1": 0.3,
     }
 
 
@@ -74,3 +67,23 @@ def test_a_part_without_parameters_is_told_before_training(desk):
         "error: run.yaml: train_config.dense_optimizer.part_optimizers[0].regex_pattern: "
         "'model.dep.*' matches no parameter; near names: model."
     )
+
+
+def test_a_sparse_optimizer_without_a_kernel_is_refused_before_data_are_read(desk):
+    desk.write_run((SPARSE, "{lamb_optimizer: {}}"), ("clicks.parquet\neval", "absent.parquet\neval"))
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.stderr == (
+        "error: run.yaml: train_config.sparse_optimizer.lamb_optimizer: "
+        "has a kernel on GPU alone; on CPU use adam_optimizer\n"
+    )
+
+
+def test_adagrad_starts_where_the_run_file_says(desk):
+    desk.write_run()
+    train(desk, "--model_dir", "from_zero")
+    desk.write_run((SPARSE, STARTED_AT_HALF))
+    train(desk, "--model_dir", "from_half")
+
+    assert tensors(desk, "from_zero", 2) != tensors(desk, "from_half", 2)

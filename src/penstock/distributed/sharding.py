@@ -24,6 +24,7 @@ from torchrec.optim.optimizers import in_backward_optimizer_filter
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import TIB
 from penstock.distributed.groups import compute_device
+from penstock.optim.row_adam import RowAdam, RowAdamSettings, use_row_adam
 from penstock.optim.sparse import attach_sparse_optimizer, table_parameters
 from penstock.runtime.world import World
 
@@ -52,9 +53,10 @@ def shard(
     (`requires_grad` False) do not move. Without one (evaluation, prediction) backward must not be called.
     """
     device = compute_device(world)
+    trainable = {name for name, table in table_parameters(model) if table.requires_grad}
     if sparse_optimizer is not None:
         attach_sparse_optimizer((table for _, table in table_parameters(model)), sparse_optimizer)
-    return DistributedModelParallel(
+    sharded = DistributedModelParallel(
         model,
         device=device,
         plan=plan_tables(model, world, device),
@@ -62,6 +64,9 @@ def shard(
         # One process has nobody to average gradients with.
         init_data_parallel=world.num_ranks > 1,
     )
+    if sparse_optimizer is not None and sparse_optimizer[0] is RowAdam:
+        use_row_adam(sharded, trainable, RowAdamSettings(**sparse_optimizer[1]))
+    return sharded
 
 
 def plan_tables(model: nn.Module, world: World, device: torch.device) -> ShardingPlan:

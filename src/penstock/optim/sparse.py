@@ -1,77 +1,69 @@
-"""Optimizers of embedding tables, fused into the backward pass."""
+"""Optimizers of embedding tables, which update in the backward pass."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torchrec.optim
+from fbgemm_gpu.split_table_batched_embeddings_ops_training import WeightDecayMode as KernelDecayMode
 from torch.distributed.optim.apply_optimizer_in_backward import _apply_optimizer_in_backward
 from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
+from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.config.errors import ConfigError
+from penstock.optim.kernels import sparse_problems
+from penstock.optim.row_adam import STANDING_STILL, RowAdam
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import (
-        FusedAdagradOptimizer,
-        FusedRowWiseAdagradOptimizer,
-        FusedSGDOptimizer,
-        SparseOptimizer,
-    )
+    from penstock.optim.sections import FusedRowWiseAdagradOptimizer, SparseOptimizer
 
 FusedOptimizer = tuple[type[torch.optim.Optimizer], dict[str, Any]]
-"""The class that torchrec translates to a kernel, and the kernel's settings."""
-
-_PATH = "train_config.sparse_optimizer"
+"""The class that torchrec translates to a kernel, or RowAdam; and its settings."""
 
 
-def sgd(section: "FusedSGDOptimizer") -> FusedOptimizer:
-    """row -= lr * gradient."""
-    return torchrec.optim.SGD, {"lr": section.lr, **_clipping(section)}
+def rowwise_adagrad_settings(section: "FusedRowWiseAdagradOptimizer") -> dict[str, Any]:
+    """Weight decay is told to the kernel only where there is some."""
+    if not section.weight_decay:
+        return {}
+    mode = KernelDecayMode[section.weight_decay_mode.name]
+    return {"weight_decay": section.weight_decay, "weight_decay_mode": mode}
 
 
-def adagrad(section: "FusedAdagradOptimizer") -> FusedOptimizer:
-    """One accumulator for each number: row -= lr * gradient / (sqrt(sum of gradient^2) + 1e-8)."""
-    if section.initial_accumulator_value:
-        raise ConfigError.at(
-            f"{_PATH}.adagrad_optimizer.initial_accumulator_value",
-            f"is {section.initial_accumulator_value}; the fused kernel starts at 0; not available yet",
-        )
-    return torchrec.optim.Adagrad, {"lr": section.lr, **_clipping(section)}
+def moment_settings(section: Any) -> dict[str, Any]:
+    """Adam and LAMB, also those with one second moment for each row."""
+    return {"beta1": section.beta1, "beta2": section.beta2, "weight_decay": section.weight_decay}
 
 
-def rowwise_adagrad(section: "FusedRowWiseAdagradOptimizer") -> FusedOptimizer:
-    """One accumulator for each row, to which the mean of its squared gradients is added."""
-    if section.weight_decay:
-        raise ConfigError.at(
-            f"{_PATH}.rowwise_adagrad_optimizer.weight_decay",
-            f"is {section.weight_decay}; the CPU kernel ignores it in lookups without weights",
-        )
-    return torchrec.optim.RowWiseAdagrad, {"lr": section.lr, **_clipping(section)}
-
-
-SPARSE_OPTIMIZERS: dict[str, Callable[[Any], FusedOptimizer]] = {
-    "sgd_optimizer": sgd,
-    "adagrad_optimizer": adagrad,
-    "rowwise_adagrad_optimizer": rowwise_adagrad,
+SPARSE_OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], Callable[[Any], dict[str, Any]]]] = {
+    "sgd_optimizer": (torchrec.optim.SGD, lambda section: {}),
+    "adagrad_optimizer": (torchrec.optim.Adagrad, lambda section: {}),
+    "rowwise_adagrad_optimizer": (torchrec.optim.RowWiseAdagrad, rowwise_adagrad_settings),
+    "adam_optimizer": (torchrec.optim.Adam, moment_settings),
+    "partial_rowwise_adam_optimizer": (torchrec.optim.PartialRowWiseAdam, moment_settings),
+    "lamb_optimizer": (torchrec.optim.LAMB, moment_settings),
+    "partial_rowwise_lamb_optimizer": (torchrec.optim.PartialRowWiseLAMB, moment_settings),
+    "lars_sgd_optimizer": (
+        torchrec.optim.LarsSGD,
+        lambda section: {"momentum": section.momentum, "weight_decay": section.weight_decay},
+    ),
 }
-"""The fused optimizers that have a CPU kernel, by the name of their section."""
+"""Class and settings, beside rate and clipping, by the name of the section."""
 
 
-def sparse_optimizer(section: "SparseOptimizer") -> FusedOptimizer:
+def sparse_optimizer(section: "SparseOptimizer", device_type: str = "cpu") -> FusedOptimizer:
     """Class and settings of the optimizer that the run file chose for embedding tables.
 
     The settings are a new dictionary at every call: torchrec changes the one it is given.
     """
+    problems = list(sparse_problems(section, device_type))
     chosen = section.chosen("optimizer")
-    if chosen is None:
-        raise ConfigError.at(_PATH, f"choose an optimizer: {', '.join(SPARSE_OPTIMIZERS)}")
+    if problems or chosen is None:
+        raise ConfigError(problems)
     name, options = chosen
-    if name not in SPARSE_OPTIMIZERS:
-        raise ConfigError.at(
-            f"{_PATH}.{name}",
-            f"has no CPU kernel and is not available yet; available: {', '.join(SPARSE_OPTIMIZERS)}",
-        )
-    return SPARSE_OPTIMIZERS[name](options)
+    optimizer_class, settings_of = SPARSE_OPTIMIZERS[name]
+    if name == "adam_optimizer" and device_type == "cpu":
+        optimizer_class = RowAdam
+    return optimizer_class, {"lr": options.lr, **settings_of(options), **_clipping(options)}
 
 
 def table_parameters(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Parameter]]:
@@ -85,21 +77,35 @@ def attach_sparse_optimizer(tables: Iterable[torch.nn.Parameter], optimizer: Fus
     """Tells torchrec, before it shards these tables, to update them in the backward pass.
 
     A table that needs no gradient is frozen: it gets SGD with a learning rate of 0, because a sharded table
-    without an optimizer would be given torchrec's default one, and move.
+    without an optimizer would be given torchrec's default one, and move. So do tables that are not torchrec's to
+    move (`row_adam`).
     """
-    optimizer_class, settings = optimizer
     for table in tables:
-        if table.requires_grad:
-            _apply_optimizer_in_backward(optimizer_class, [table], dict(settings))
-        else:
-            table.requires_grad_(
-                True
-            )  # torchrec hangs its settings on the table's place in the gradient graph
-            _apply_optimizer_in_backward(torchrec.optim.SGD, [table], {"lr": 0.0})
+        optimizer_class, settings = (
+            optimizer if table.requires_grad and optimizer[0] is not RowAdam else STANDING_STILL
+        )
+        # torchrec hangs its settings on the table's place in the gradient graph.
+        table.requires_grad_(True)
+        _apply_optimizer_in_backward(optimizer_class, [table], dict(settings))
+
+
+def start_accumulators(section: "SparseOptimizer", optimizer: KeyedOptimizer) -> None:
+    """Start the accumulators of Adagrad where the run file says; the kernel itself starts them at 0.
+
+    `optimizer` is that of the sharded tables. A frozen table has no accumulators.
+    """
+    chosen = section.chosen("optimizer")
+    start = getattr(chosen[1], "initial_accumulator_value", 0.0) if chosen is not None else 0.0
+    if not start:
+        return
+    for state in optimizer.state_dict()["state"].values():
+        for accumulator in state.values():
+            for shard in accumulator.local_shards():
+                shard.tensor.fill_(start)
 
 
 def _clipping(section: Any) -> dict[str, Any]:
-    """The kernel cuts each number of a gradient to [-max_gradient, max_gradient]."""
+    """Each number of a gradient is cut to [-max_gradient, max_gradient]."""
     if not section.gradient_clipping:
         return {}
     return {"gradient_clipping": True, "max_gradient": section.max_gradient}

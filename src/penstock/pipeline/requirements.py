@@ -11,6 +11,7 @@ from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
+from penstock.pipeline.device_checks import device_problems
 from penstock.pipeline.run_config import RunConfig
 
 
@@ -21,6 +22,7 @@ def require_for_training(run: RunConfig) -> None:
         [
             *_paths(run, "train_input_path", "model_dir"),
             *_train_config(run),
+            *device_problems(run.train_config),
             *_model(run),
             *_labels(run),
             *_best_metric(run),

@@ -12,13 +12,21 @@ from penstock.features.feature import Feature
 from penstock.loops.sections import TrainConfig
 from penstock.models import build_model
 from penstock.models.model import Model, TrainWrapper
-from penstock.optim.sparse import sparse_optimizer, table_parameters
+from penstock.optim.sparse import sparse_optimizer, start_accumulators, table_parameters
 from penstock.pipeline.requirements import model_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 
-STATE_PER_WEIGHT = {"adagrad_optimizer": 1.0, "sgd_optimizer": 0.0}
+STATE_PER_WEIGHT = {
+    "adagrad_optimizer": 1.0,
+    "sgd_optimizer": 0.0,
+    "adam_optimizer": 2.0,
+    "lamb_optimizer": 2.0,
+    "partial_rowwise_adam_optimizer": 1.25,
+    "partial_rowwise_lamb_optimizer": 1.25,
+    "lars_sgd_optimizer": 1.0,
+}
 """Bytes of optimizer state beside each byte of a table; row-wise ones keep one number per row instead."""
 
 DENSE_COPIES = 4
@@ -57,8 +65,12 @@ def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
 
 def shard_model(model: Model, train: TrainConfig | None, world: World) -> ShardedModel:
     """Allocate the tables where they belong; with `train`, their optimizer is fused into the backward pass."""
-    optimizer = sparse_optimizer(train.sparse_optimizer) if train is not None else None
-    return ShardedModel(shard(TrainWrapper(model), optimizer, world), model, compute_device(world))
+    device = compute_device(world)
+    if train is None:
+        return ShardedModel(shard(TrainWrapper(model), None, world), model, device)
+    module = shard(TrainWrapper(model), sparse_optimizer(train.sparse_optimizer, device.type), world)
+    start_accumulators(train.sparse_optimizer, module.fused_optimizer)
+    return ShardedModel(module, model, device)
 
 
 def model_bytes(model: Model, train: TrainConfig | None) -> int:

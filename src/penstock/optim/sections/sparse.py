@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.config.values import Probability
 from penstock.optim.sections.numbers import LearningRate, MomentDecay
@@ -54,21 +53,17 @@ class FusedSGDOptimizer(FusedOptions):
 class FusedAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each value."""
 
-    initial_accumulator_value: Annotated[
-        NonNegativeFloat, Later("initial_accumulator_value of the sparse adagrad_optimizer")
-    ] = 0.0
+    initial_accumulator_value: NonNegativeFloat = 0.0
     """Where the accumulators start."""
 
 
 class FusedRowWiseAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each row."""
 
-    weight_decay: Annotated[NonNegativeFloat, Later("weight_decay of rowwise_adagrad_optimizer")] = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     """Pull of the weights towards 0."""
 
-    weight_decay_mode: Annotated[WeightDecayMode, Later("weight_decay_mode of rowwise_adagrad_optimizer")] = (
-        WeightDecayMode.NONE
-    )
+    weight_decay_mode: WeightDecayMode = WeightDecayMode.NONE
     """NONE, L2 (in the gradient) or DECOUPLE (in the weights)."""
 
 
@@ -147,14 +142,10 @@ class SparseOptimizer(ScheduleOptions):
     sgd_optimizer: FusedSGDOptimizer | None = None
     adagrad_optimizer: FusedAdagradOptimizer | None = None
     rowwise_adagrad_optimizer: FusedRowWiseAdagradOptimizer | None = None
-    adam_optimizer: Annotated[FusedAdamOptimizer | None, Later("sparse adam_optimizer")] = None
-    lars_sgd_optimizer: Annotated[FusedLarsSGDOptimizer | None, Later("sparse lars_sgd_optimizer")] = None
-    lamb_optimizer: Annotated[FusedLAMBOptimizer | None, Later("sparse lamb_optimizer")] = None
-    partial_rowwise_lamb_optimizer: Annotated[
-        FusedPartialRowWiseLAMBOptimizer | None, Later("sparse partial_rowwise_lamb_optimizer")
-    ] = None
-    partial_rowwise_adam_optimizer: Annotated[
-        FusedPartialRowWiseAdamOptimizer | None, Later("sparse partial_rowwise_adam_optimizer")
-    ] = None
-    adadelta_optimizer: Annotated[FusedAdadeltaOptimizer | None, Later("sparse adadelta_optimizer")] = None
-    rmsprop_optimizer: Annotated[FusedRMSpropOptimizer | None, Later("sparse rmsprop_optimizer")] = None
+    adam_optimizer: FusedAdamOptimizer | None = None
+    lars_sgd_optimizer: FusedLarsSGDOptimizer | None = None
+    lamb_optimizer: FusedLAMBOptimizer | None = None
+    partial_rowwise_lamb_optimizer: FusedPartialRowWiseLAMBOptimizer | None = None
+    partial_rowwise_adam_optimizer: FusedPartialRowWiseAdamOptimizer | None = None
+    adadelta_optimizer: FusedAdadeltaOptimizer | None = None
+    rmsprop_optimizer: FusedRMSpropOptimizer | None = None

@@ -1,0 +1,20 @@
+"""What a run file asks of the device that it will run on."""
+
+from collections.abc import Iterator
+
+from penstock.config.errors import Problem
+from penstock.loops.sections import TrainConfig
+from penstock.optim.kernels import needs_device, sparse_problems
+from penstock.runtime.world import World
+
+
+def device_problems(train: TrainConfig | None) -> Iterator[Problem]:
+    """What this process cannot do with its device; torch is asked for it only where the answer depends on it."""
+    if train is None:
+        return
+    device_type = "cpu"
+    if needs_device(train.sparse_optimizer):
+        from penstock.distributed.groups import compute_device
+
+        device_type = compute_device(World()).type
+    yield from sparse_problems(train.sparse_optimizer, device_type)
