@@ -17,9 +17,10 @@ def test_tells_what_it_did(desk: Desk):
 
     told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if not line.startswith(" "))
     assert done.exit_code == 0, done.stderr
-    assert list(told) == ["trained", "speed", "eval", "memory", "by", "run"]
+    assert list(told) == ["trained", "speed", "eval", "memory", "by", "run", "report"]
     assert told["trained"] == "2 steps, 1 epoch, 6 rows"
     assert told["run"] == "run (checkpoint step-2)"
+    assert told["report"] == "run/report.html"
 
 
 def test_a_key_without_effect_is_told_once(desk: Desk):

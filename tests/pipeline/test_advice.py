@@ -8,6 +8,7 @@ from penstock.config.sizes import GIB, MIB
 from penstock.pipeline.advice import DataPathFacts, advise, as_record
 
 PARSING = DataPathFacts(
+    num_steps=1000,
     waiting_share=0.62,
     reading_seconds=10.0,
     parsing_seconds=60.0,
@@ -105,6 +106,10 @@ def test_what_is_said(facts: DataPathFacts, said: str) -> None:
 def test_nothing_is_said_to_a_run_that_hardly_waits() -> None:
     assert advise(replace(PARSING, waiting_share=0.19)) is None
     assert as_record(None) is None
+
+
+def test_nothing_is_said_before_there_were_enough_steps() -> None:
+    assert advise(replace(PARSING, num_steps=49)) is None
 
 
 def test_the_log_gets_the_text_the_setting_and_the_bytes() -> None:

@@ -31,6 +31,7 @@ def test_ten_steps_are_traced_after_one_that_passes_and_one_that_warms_up(tmp_pa
     assert sum(operator["share"] for operator in operators) <= 1.001
     product = next(operator for operator in operators if operator["operator"] == "aten::mm")
     assert product["calls"] == 10
+    assert not any("ProfilerStep" in operator["operator"] for operator in operators)
 
 
 def test_a_run_that_ends_on_the_way_has_a_trace_of_what_there_was(tmp_path: Path) -> None:

@@ -46,16 +46,16 @@ def scalars(folder: Path, tag: str, part: str = "train") -> list[tuple[int, floa
 
 def test_loss_and_learning_rate_are_written_by_default(tmp_path: Path) -> None:
     summaries = board(tmp_path)
-    summaries.log(5, NUMBERS, {"auc": 0.75})
+    summaries.log(5, {**NUMBERS, "auc": 0.75})
     summaries.after_step(5)
     summaries.close()
 
     assert read(tmp_path).Tags()["scalars"] == [
-        "metric/auc",
+        "loss/total",
         "speed/rows_per_second",
         "speed/waiting_share",
-        "loss/total",
         "learning_rate/dense",
+        "metric/auc",
     ]
     assert read(tmp_path).Tags()["histograms"] == []
     assert scalars(tmp_path, "loss/total") == [(5, 0.5)]
@@ -65,7 +65,7 @@ def test_every_kind_of_summary(tmp_path: Path) -> None:
     summaries = board(tmp_path, tensorboard_summaries=list(SUMMARIES), histogram_steps=2)
     for step in (1, 2):
         summaries.after_step(step)
-        summaries.log(step, NUMBERS, {})
+        summaries.log(step, NUMBERS)
     summaries.close()
 
     assert scalars(tmp_path, "global_gradient_norm") == [(1, 5.0), (2, 5.0)]
@@ -81,7 +81,7 @@ def test_every_kind_of_summary(tmp_path: Path) -> None:
 
 def test_only_what_is_asked_for(tmp_path: Path) -> None:
     summaries = board(tmp_path, tensorboard_summaries=["gradient_norm"])
-    summaries.log(1, NUMBERS, {})
+    summaries.log(1, NUMBERS)
     summaries.close()
 
     assert read(tmp_path).Tags()["scalars"] == [
@@ -104,19 +104,19 @@ def test_evaluations_have_a_folder_of_their_own(tmp_path: Path) -> None:
 def test_a_resumed_run_tells_no_step_twice(tmp_path: Path) -> None:
     killed = board(tmp_path)
     for step in (10, 20, 30):
-        killed.log(step, {"loss": 1.0}, {})
+        killed.log(step, {"loss": 1.0})
     killed.close()
 
     resumed = board(tmp_path, first_step=21)  # the checkpoint is of step 20
     for step in (30, 40):
-        resumed.log(step, {"loss": 2.0}, {})
+        resumed.log(step, {"loss": 2.0})
     resumed.close()
 
     assert scalars(tmp_path, "loss/total") == [(10, 1.0), (20, 1.0), (30, 2.0), (40, 2.0)]
 
 
 def test_what_was_written_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
-    board(tmp_path).log(1, NUMBERS, {})
+    board(tmp_path).log(1, NUMBERS)
 
     assert scalars(tmp_path, "loss/total") == [(1, 0.5)]
 

@@ -72,6 +72,11 @@ class Prefetch(Generic[T]):
         self._thread: threading.Thread | None = None
         self._place: State = {}
 
+    @property
+    def source(self) -> Stream[T]:
+        """Who makes the items."""
+        return self._source
+
     def __enter__(self) -> Self:
         return self
 

@@ -33,6 +33,10 @@ Workers = Annotated[
     int | None, typer.Option("--workers", min=0, help="Processes that parse (data_config.num_workers).")
 ]
 
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Write a trace of ten steps (train_config.is_profiling).")
+]
+
 TextConfig = Annotated[
     bool,
     typer.Option("--text_config", help="Also write the final config as protobuf text: model_dir/run.config."),
@@ -55,6 +59,7 @@ def train(
     edit_config_json: options.EditJson = None,
     strict: options.Strict = False,
     text_config: TextConfig = False,
+    profile: Profile = False,
     plain: options.Plain = False,
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
@@ -67,6 +72,7 @@ def train(
             "train_config.fine_tune_ckpt_param_map": fine_tune_ckpt_param_map,
             "memory.limit": memory,
             "data_config.num_workers": None if workers is None else str(workers),
+            "train_config.is_profiling": "true" if profile else None,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.run_files import write_text_config

@@ -14,6 +14,8 @@ from penstock.config.sizes import MIB, format_size
 
 WORTH_SAYING = 0.2
 """Share of the time spent waiting from which on a change pays."""
+ENOUGH_STEPS = 50
+"""Steps from which on waiting says something: the first wait for what is loaded and compiled."""
 WORKERS_HELP_FROM = 2.0
 """Times that parsing must take what stays in the training process: below it, handing batches over eats the gain."""
 SMALL_BATCH_ROWS = 2048
@@ -25,14 +27,15 @@ LARGE_SHUFFLE_BYTES = 16 * MIB
 class DataPathFacts:
     """What a run has measured of its data path."""
 
+    num_steps: int
     waiting_share: float
     """Of the time of all steps, waiting for data; 0 to 1."""
 
     reading_seconds: float
-    """Of all batches together: reading, shuffling and cutting."""
+    """Of all batches that the training process made: reading, shuffling, cutting and packing."""
 
     parsing_seconds: float
-    """Of all batches together: parsing and packing."""
+    """Of the same batches: parsing. What workers parse is not counted."""
 
     computing_seconds: float
     """Of all steps together: the model."""
@@ -80,8 +83,8 @@ class Advice:
 
 
 def advise(facts: DataPathFacts) -> Advice | None:
-    """The one change that promises most; None where the model hardly waits."""
-    if facts.waiting_share < WORTH_SAYING:
+    """The one change that promises most; None where the model hardly waits, or has not taken enough steps to tell."""
+    if facts.waiting_share < WORTH_SAYING or facts.num_steps < ENOUGH_STEPS:
         return None
     making_seconds = facts.reading_seconds + facts.parsing_seconds
     if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:

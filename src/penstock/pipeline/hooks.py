@@ -10,6 +10,8 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.step import StepOutcome
 from penstock.loops.train import Stopwatch
+from penstock.pipeline.advice import Advice
+from penstock.pipeline.advice import as_record as advice_record
 from penstock.pipeline.best import MARK, mark
 from penstock.pipeline.callbacks import Callbacks
 from penstock.pipeline.evaluation import Evaluator
@@ -17,6 +19,7 @@ from penstock.pipeline.evaluation_record import evaluation_record, recalled, tol
 from penstock.pipeline.memory_use import as_record, measured_use
 from penstock.pipeline.nonfinite import NonfiniteBatches
 from penstock.pipeline.numbers import numbers
+from penstock.pipeline.observing import Observers
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
@@ -60,6 +63,9 @@ class TrainingHooks:
         self._log = StepLog(
             saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
         )
+        self._observers = Observers(run, training, saver.folder, self._log)
+        self.advice: Advice | None = None
+        """What the step advisor said at the end."""
         self._nonfinite = NonfiniteBatches(saver.folder.path / "nonfinite", train.on_nonfinite)
         self._started_afresh = saver.saved_step is None
         self.evaluation: Evaluation | None = None
@@ -72,11 +78,13 @@ class TrainingHooks:
         self._header_written = False
 
     def __enter__(self) -> Self:
+        self._observers.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._observers.__exit__(kind, error, trace)
         self._bar.__exit__(kind, error, trace)
 
     def catch_up(self) -> None:
@@ -100,8 +108,10 @@ class TrainingHooks:
         self._bar.advance(
             fields=lambda: self._log.fields(progress, outcome.loss, stopwatch, metrics.compute())
         )
+        self._observers.after_step(progress.step, stopwatch)
         logged = self._log.record(progress, stopwatch, metrics.compute)
         if logged is not None:
+            self._observers.after_log(progress.step, logged)
             self._callbacks.tell("on_log", progress.step, logged)
             self._save_if_asked(progress)
 
@@ -130,6 +140,7 @@ class TrainingHooks:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
         self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {numbers(told(evaluation))}")
+        self._observers.after_evaluation(progress.step, evaluation)
         self._hear(progress, evaluation)
         seconds = time.perf_counter() - started_at
         saved = self._saver.saved_step == progress.step
@@ -204,7 +215,8 @@ class TrainingHooks:
 
     def _tell_end(self, progress: TrainingProgress) -> None:
         report = self._monitor.report
-        quality = self._training.quality
+        quality, quarantine = self._training.quality, self._training.source.quarantine
+        self.advice = self._observers.advice(report)
         self._log.tell(
             "end",
             progress.step,
@@ -214,6 +226,8 @@ class TrainingHooks:
             stopped_because=self.stop_reason,
             restored_step=self.restored_step,
             shuffle=None if quality is None else quality.score(),
+            left_out_rows=None if quarantine is None else len(quarantine),
+            advice=advice_record(self.advice),
             memory={
                 "peak_bytes": report.peak_bytes,
                 "peak_stage": report.peak_stage,

@@ -16,6 +16,8 @@ from torch.profiler import ProfilerActivity
 FOLDER = "profile"
 WAIT_STEPS, WARM_UP_STEPS, ACTIVE_STEPS = 1, 1, 10
 NUM_OPERATORS = 10
+STEP_MARK = "ProfilerStep"
+"""What the profiler calls a whole step: no operator."""
 
 _logger = logging.getLogger(__name__)
 Tell = Callable[[Sequence[dict[str, Any]], Path], None]
@@ -65,8 +67,9 @@ def dearest_operators(averages: Sequence[Any], count: int = NUM_OPERATORS) -> li
     def microseconds(operator: Any) -> float:
         return float(operator.self_device_time_total or operator.self_cpu_time_total)
 
-    total = sum(map(microseconds, averages)) or 1.0
-    chosen = sorted(averages, key=microseconds, reverse=True)[:count]
+    operators = [operator for operator in averages if not operator.key.startswith(STEP_MARK)]
+    total = sum(map(microseconds, operators)) or 1.0
+    chosen = sorted(operators, key=microseconds, reverse=True)[:count]
     return [
         {
             "operator": operator.key,

@@ -35,10 +35,12 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
         *bad_rows_lines(result),
         *early_end_lines(result),
         ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
+        *([("advice", result.advice)] if result.advice is not None else []),
         ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
         *stage_lines(result.stages),
         ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
+        *([("report", str(result.report))] if result.report is not None else []),
     ]
     if result.shuffle:
         lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))

@@ -20,7 +20,14 @@ FOLDER = "tensorboard"
 MOST_VALUES = 1 << 16
 """Of one parameter in a histogram, evenly spaced: a copy of a whole table is not in the plan of memory."""
 HISTOGRAMS = ("parameter", "gradient")
-SPEED = {"rows_per_second": "speed/rows_per_second", "waiting_share": "speed/waiting_share"}
+TAGS = {
+    "loss": "loss/total",
+    "rows_per_second": "speed/rows_per_second",
+    "steps_per_second": "speed/steps_per_second",
+    "waiting_share": "speed/waiting_share",
+    "memory_bytes": "memory/process_tree_bytes",
+}
+"""Numbers of the log that are no metrics."""
 
 _logger = logging.getLogger(__name__)
 Parameters = Callable[[], Mapping[str, torch.Tensor]]
@@ -42,14 +49,10 @@ class TensorBoard:
                 " and ".join(unseen),
             )
 
-    def log(self, step: int, numbers: Mapping[str, float], metrics: Mapping[str, float]) -> None:
-        """The numbers of a line of the log, and the metrics of the rows trained on."""
-        scalars = {f"metric/{name}": value for name, value in metrics.items()}
-        scalars |= {tag: numbers[name] for name, tag in SPEED.items() if name in numbers}
-        if "loss" in self._kinds and "loss" in numbers:
-            scalars["loss/total"] = numbers["loss"]
-        if "learning_rate" in self._kinds:
-            scalars |= {name: rate for name, rate in numbers.items() if name.startswith("learning_rate/")}
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """The numbers of a line of the log; those that are neither loss, rate nor speed are metrics of the training."""
+        chosen = {name: value for name, value in numbers.items() if self._wanted(name)}
+        scalars = {tag_of(name): value for name, value in chosen.items()}
         self._write("train", step, scalars | self._gradient_norms())
 
     def after_step(self, step: int) -> None:
@@ -74,6 +77,10 @@ class TensorBoard:
         """End the files."""
         for file in self._files.values():
             file.close()
+
+    def _wanted(self, name: str) -> bool:
+        kind = name.partition("/")[0]
+        return kind not in ("loss", "learning_rate") or kind in self._kinds
 
     def _write(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
         known = {tag: value for tag, value in scalars.items() if np.isfinite(value)}
@@ -107,6 +114,11 @@ def open_tensorboard(
 ) -> TensorBoard | None:
     """The summaries of a run that wants them."""
     return TensorBoard(folder, train, parameters, first_step) if train.use_tensorboard else None
+
+
+def tag_of(name: str) -> str:
+    """Where TensorBoard shows a number of the log."""
+    return name if name.startswith("learning_rate/") else TAGS.get(name, f"metric/{name}")
 
 
 def sampled(values: torch.Tensor) -> NDArray[Any]:

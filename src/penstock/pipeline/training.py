@@ -14,6 +14,7 @@ from penstock.pipeline.callbacks import Callbacks
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.memory_use import StageUse, measured_use
 from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.report.writing import try_to_write_report
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver, saved_shuffle_rows
@@ -70,6 +71,12 @@ class TrainResult:
 
     restored_step: int | None = None
     """The step that early stopping went back to; `checkpoint` is the one of this step."""
+
+    advice: str | None = None
+    """What the step advisor would change, where the model waited for its data."""
+
+    report: Path | None = None
+    """The page that explains the run; None where it could not be written."""
 
 
 def train(
@@ -159,4 +166,6 @@ def run_training(
         skipped_batches=progress.skipped_batches,
         stopped_because=hooks.stop_reason,
         restored_step=hooks.restored_step,
+        advice=None if hooks.advice is None else str(hooks.advice),
+        report=try_to_write_report(saver.folder.path),
     )

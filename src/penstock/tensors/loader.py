@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 
 from penstock.batching.workers.choice import Workers, each_batch
+from penstock.batching.workers.measured import Measured, Spent
 from penstock.features.parser import ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
@@ -60,6 +61,11 @@ class BatchLoader:
     def worker_pids(self) -> list[int]:
         """The process ids of the workers that run."""
         return self._batches.pids
+
+    @property
+    def spent(self) -> Spent:
+        """Seconds of parsing, and of reading and packing beside it; what workers take is not known here."""
+        return self._batches.spent if isinstance(self._batches, Measured) else Spent()
 
     def warm(self) -> None:
         """Do now what the first batch would have to wait for: loading and compiling kernels."""

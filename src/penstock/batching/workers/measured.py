@@ -55,6 +55,14 @@ class Timing:
     """Whether nothing else was there to be used when this batch was ready."""
 
 
+@dataclass(slots=True)
+class Spent:
+    """Seconds of all batches that this process made: in the function, and beside it."""
+
+    function: float = 0.0
+    beside: float = 0.0
+
+
 class Judge:
     """Sees how long batches take, and says how many workers would help."""
 
@@ -131,6 +139,7 @@ class Measured(Generic[T]):
         """None: decided."""
         self._queue = queue
         self._workers: InWorkers[T] | None = None
+        self.spent = Spent()
 
     def __iter__(self) -> Iterator[T]:
         """Items from the present place on."""
@@ -188,6 +197,8 @@ class Measured(Generic[T]):
                 asked_at = time.perf_counter()
                 beside = (read_at - ended_at) + (finished_at - parsed_at)
                 ended_at = asked_at
+                self.spent.function += parsed_at - read_at
+                self.spent.beside += beside
                 if self._decide(Timing(parsed_at - read_at, beside, asked_at - finished_at, awaited)):
                     return
         finally:

@@ -42,5 +42,7 @@ def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "blocks that a batch draws on", f"{shuffle['block_coverage']:.0%} of those of an ideal shuffle"
     if "label_autocorrelation" in shuffle:
         yield "correlation of neighbouring labels", f"{shuffle['label_autocorrelation']:.3f} (0 is ideal)"
-    if end.get("first_step_seconds") is not None:
-        yield "time to the first step", f"{end['first_step_seconds']:.1f} s"
+    if end.get("skipped_batches"):
+        yield "batches skipped", f"{end['skipped_batches']:,}, since their loss was not finite"
+    if start.get("seconds_to_first_step") is not None:
+        yield "time to the first step", f"{start['seconds_to_first_step']:.1f} s"
