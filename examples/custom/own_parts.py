@@ -1,5 +1,6 @@
 """A metric, a loss, a learning-rate schedule and an optimizer of one's own, for run.yaml beside this file."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -43,7 +44,7 @@ def inverse_square_root(warmup_steps: int) -> Callable[[float, int], float]:
 
     def rate(base: float, completed: int) -> float:
         n = max(completed, 1)
-        return base * min(n / warmup_steps, (warmup_steps / n) ** 0.5)
+        return base * min(n / warmup_steps, math.sqrt(warmup_steps / n))
 
     return rate
 

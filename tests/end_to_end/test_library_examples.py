@@ -22,7 +22,7 @@ def run(name: str, folder: Path) -> str:
 def test_there_is_no_program_without_a_test():
     programs = {path.stem for path in PROGRAMS.glob("*.py")}
 
-    assert programs == {"numpy_loop", "tf_data", "tfrecord_files", "torch_loop"}
+    assert programs == {"numpy_loop", "own_loop", "tf_data", "tfrecord_files", "torch_loop"}
 
 
 def test_numpy_loop(tmp_path):
@@ -38,6 +38,17 @@ def test_torch_loop(tmp_path):
     assert first == "30,000 rows of age, item, click"
     assert last.endswith(" % of 30,000 rows are told right")
     assert int(last.split()[0]) > 90
+
+
+def test_own_loop(tmp_path):
+    printed = run("own_loop.py", tmp_path)
+    page = (PROGRAMS.parents[1] / "docs" / "library.md").read_text()
+
+    *steps, equal, auc = printed.splitlines()
+    assert steps[:3] == steps[4:]
+    assert equal == "equal to the last bit: True"
+    assert float(auc.split()[-1]) > 0.85
+    assert f"$ python examples/library/own_loop.py\n{steps[0][:8]}" in page
 
 
 def test_tfrecord_files(tmp_path):
