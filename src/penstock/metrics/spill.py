@@ -110,8 +110,8 @@ class GroupRows:
         return self._chunks[0]
 
     def _fitting_parts(self) -> int:
-        """So many that a part has about a million rows, which a processor's cache serves well."""
-        return min(NUM_PARTS, 1 << (self.num_rows >> 20).bit_length())
+        """So many, up to all, that what is held beside a part while it is sorted fits a processor's cache."""
+        return min(NUM_PARTS, 1 << (self.num_rows >> 16).bit_length())
 
     def _spill(self) -> None:
         if not self._held_bytes:
