@@ -16,7 +16,10 @@ WRITTEN = """{sgd_optimizer: {lr: 0.1}, manual_step_learning_rate:
 RUNS = {
     "adam and parts": ("{adam_optimizer: {lr: 0.1, weight_decay: 0.01}}", PARTS),
     "adagrad and restarts": (STARTED_AT_HALF, RESTARTING),
-    "written rates": (WRITTEN, "{sgd_optimizer: {nesterov: true}}"),
+    "written rates and a plateau": (
+        WRITTEN,
+        "{adam_optimizer: {}, reduce_on_plateau_learning_rate: {patience: 0}}",
+    ),
 }
 
 
@@ -87,3 +90,29 @@ def test_adagrad_starts_where_the_run_file_says(desk):
     train(desk, "--model_dir", "from_half")
 
     assert tensors(desk, "from_zero", 2) != tensors(desk, "from_half", 2)
+
+
+def test_a_plateau_lowers_the_rate_that_the_log_shows(desk):
+    plateau = "{metric: auc, patience: 0, factor: 0.5, min_delta: 1.0}"
+    desk.write_run((DENSE, f"{{adam_optimizer: {{lr: 0.1}}, reduce_on_plateau_learning_rate: {plateau}}}"))
+    often = ("log_step_count_steps=1", "save_checkpoints_steps=1", "num_epochs=2")
+    train(desk, *(word for setting in often for word in ("--set", f"train_config.{setting}")))
+    log = [json.loads(line) for line in (desk.folder / "run/log.jsonl").read_text().splitlines()]
+
+    assert [record["learning_rate"]["dense"] for record in log if "learning_rate" in record] == [
+        0.1,
+        0.1,
+        0.05,
+        0.025,
+    ]
+
+
+def test_a_plateau_of_what_is_not_evaluated_is_refused(desk):
+    plateau = "reduce_on_plateau_learning_rate: {metric: acu}"
+    desk.write_run((SPARSE, f"{{sgd_optimizer: {{}}, {plateau}}}"), ("eval_input_path: clicks.parquet\n", ""))
+
+    done = desk.penstock("train", "run.yaml")
+
+    place = "train_config.sparse_optimizer.reduce_on_plateau_learning_rate"
+    assert f"{place}.metric: evaluation does not give 'acu'; did you mean 'auc'?" in done.stderr
+    assert f"{place}: needs eval_input_path: without it nothing is evaluated" in done.stderr

@@ -13,6 +13,7 @@ from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.device_checks import device_problems
 from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.schedule_checks import plateau_problems
 
 
 def require_for_training(run: RunConfig) -> None:
@@ -23,6 +24,7 @@ def require_for_training(run: RunConfig) -> None:
             *_paths(run, "train_input_path", "model_dir"),
             *_train_config(run),
             *device_problems(run.train_config),
+            *plateau_problems(run.train_config, result_names(run.model), bool(run.eval_input_path)),
             *_model(run),
             *_labels(run),
             *_best_metric(run),

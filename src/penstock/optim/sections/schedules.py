@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.custom import CustomPart
-from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.optim.sections.numbers import LearningRate
 
@@ -146,6 +145,4 @@ class ScheduleOptions(Section):
     manual_step_learning_rate: ManualStepLR | None = None
     cosine_annealing_learning_rate: CosineAnnealingLR | None = None
     cosine_annealing_warm_restarts_learning_rate: CosineAnnealingWarmRestartsLR | None = None
-    reduce_on_plateau_learning_rate: Annotated[
-        ReduceOnPlateauLR | None, Later("reduce_on_plateau_learning_rate")
-    ] = None
+    reduce_on_plateau_learning_rate: ReduceOnPlateauLR | None = None
