@@ -71,6 +71,15 @@ def test_reset_removes_the_files(tmp_path):
     assert (list(tmp_path.iterdir()), metric.undefined_because) == ([], "no rows")
 
 
+def test_a_metric_that_is_no_longer_used_leaves_no_files(tmp_path):
+    metric = fed(*rows(1000), folder=tmp_path)
+    assert list(tmp_path.iterdir())
+
+    del metric
+
+    assert list(tmp_path.iterdir()) == []
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(np.linspace(0, 1, 9)), st.booleans()), max_size=60), st.integers(0, 60)

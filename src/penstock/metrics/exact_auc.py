@@ -1,7 +1,9 @@
 """Area under the ROC curve without a histogram: every prediction counts as it is, sorted on disk beyond a limit."""
 
 import math
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +28,8 @@ class ExactAUC:
     """The chance that a positive row is predicted above a negative one; only equal predictions are ties.
 
     Rows are held as distinct predictions and how often each came. Beyond `limit_bytes` they are sorted and written to
-    temporary files, and computing merges these block by block, within the same limit.
+    temporary files, and computing merges these block by block, within the same limit. The files go when the metric is
+    reset or no longer used, at the latest when the process ends.
     """
 
     name = "auc"
@@ -79,8 +82,8 @@ class ExactAUC:
 
     def reset(self) -> None:
         """Forget every row, and remove what is on disk."""
-        if self._spilled is not None:
-            self._spilled.cleanup()
+        if self._remove_runs is not None:
+            self._remove_runs()
         self._forget_levels()
         self._num_rows[:] = 0
         self._num_left_out[...] = 0
@@ -125,7 +128,8 @@ class ExactAUC:
         self._held: list[Levels] = []
         self._held_bytes = 0
         self._runs: list[Path] = []
-        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+        self._run_folder: Path | None = None
+        self._remove_runs: weakref.finalize[..., ExactAUC] | None = None
 
     def _add(self, levels: Levels) -> None:
         """Keep distinct, sorted levels; what is too much goes to disk as one sorted run."""
@@ -145,9 +149,10 @@ class ExactAUC:
         return joined
 
     def _write(self, levels: Levels) -> None:
-        if self._spilled is None:
-            self._spilled = tempfile.TemporaryDirectory(prefix="penstock-auc-", dir=self._folder)
-        path = Path(self._spilled.name) / f"run-{len(self._runs):06d}.npy"
+        if self._run_folder is None:
+            self._run_folder = Path(tempfile.mkdtemp(prefix="penstock-auc-", dir=self._folder))
+            self._remove_runs = weakref.finalize(self, shutil.rmtree, self._run_folder, ignore_errors=True)
+        path = self._run_folder / f"run-{len(self._runs):06d}.npy"
         np.save(path, levels, allow_pickle=False)
         self._runs.append(path)
 
