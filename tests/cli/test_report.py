@@ -1,5 +1,10 @@
 """`penstock report`."""
 
+import json
+
+import pytest
+
+from penstock.pipeline import advice
 from tests.cli.desk import Desk
 
 
@@ -25,3 +30,21 @@ def test_a_folder_that_holds_no_run_is_one_line(desk: Desk) -> None:
     assert done.stderr == (
         "error: nowhere holds no log.jsonl with a line in it; give the model_dir of a run that has trained\n"
     )
+
+
+def test_advice_is_told_at_the_end_in_the_log_and_on_the_page(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any waiting and any number of steps are enough here."""
+    monkeypatch.setattr(advice, "WORTH_SAYING", 0.0)
+    monkeypatch.setattr(advice, "ENOUGH_STEPS", 1)
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("advice")]
+    text = line.removeprefix("advice").strip()
+    assert text.startswith("waiting ")
+    end = json.loads((desk.folder / "run" / "log.jsonl").read_text().splitlines()[-1])
+    assert end["advice"]["text"] == text
+    assert f"<b>run: </b>{text}" in (desk.folder / "run" / "report.html").read_text()

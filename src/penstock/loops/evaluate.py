@@ -51,6 +51,8 @@ class Evaluation:
     metrics: dict[str, float]
     losses: dict[str, float]
     rows: int
+    calibration: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """Predicted and observed rates by bins, for the metrics that have counted them."""
 
 
 def evaluate(

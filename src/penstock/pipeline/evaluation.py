@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import no_batch
+from penstock.pipeline.calibration_bins import calibration_bins
 from penstock.pipeline.data import DataSource, scoring_batches
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
@@ -64,6 +65,7 @@ class Evaluator:
         """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
         options = self._run.eval_config
         display = open_display("eval", "batch", self._plain or self._during_training)
+        metrics = evaluation_metrics(self._sharded.model)
         bar = Progress(display, every=options.log_step_count_steps, show_end=not self._during_training)
         with self._monitor.stage("evaluate"), self._batches() as batches, bar:
             evaluation = evaluate_loop(
@@ -72,7 +74,7 @@ class Evaluator:
                 takewhile(
                     lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
                 ),
-                TaskMetrics(evaluation_metrics(self._sharded.model), self._groups),
+                TaskMetrics(metrics, self._groups),
                 on_batch=lambda _: bar.advance(),
             )
         # What the pool keeps for later is not needed before the next evaluation.
@@ -81,7 +83,7 @@ class Evaluator:
             return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
-        return evaluation
+        return replace(evaluation, calibration=calibration_bins(metrics))
 
     def _batches(self) -> Prefetch[Batch]:
         data = self._run.data_config

@@ -20,6 +20,7 @@ def evaluation_record(
         "rows": evaluation.rows,
         "seconds": round(seconds, 3),
         "checkpoint": f"step-{progress.step}" if saved else None,
+        **({"calibration_bins": evaluation.calibration} if evaluation.calibration else {}),
     }
 
 

@@ -61,7 +61,7 @@ def test_what_a_run_does_not_have_is_absent_not_empty(tmp_path: Path) -> None:
 def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: Path) -> None:
     detailed = {
         **EVALUATIONS[-1],
-        "calibration_bins": {"predicted": [0.1, 0.5, 0.9], "observed": [0.12, 0.45, None]},
+        "calibration_bins": {"auc": {"predicted": [0.1, 0.5, 0.9], "observed": [0.12, 0.45, None]}},
         "group_auc": [{"group": "small", "rows": 2, "auc": None}, {"group": "large", "rows": 9, "auc": 0.75}],
     }
     page = page_of([read_run(write_run(tmp_path / "one", evaluations=[detailed]))])

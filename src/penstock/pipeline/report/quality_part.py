@@ -16,15 +16,17 @@ MOST_GROUPS = 50
 def calibration_chart(runs: Sequence[RunRecord]) -> Markup | None:
     """Observed against predicted rates of the last evaluation that has them; None where none has.
 
-    The record's `calibration_bins` are lists of one length: `predicted` and `observed`, the means of each bin.
+    The record's `calibration_bins` are, by the name of the metric, lists of one length: `predicted` and `observed`,
+    the means of each bin.
     """
+    several = len(runs) > 1
     series = []
-    for color, run in enumerate(runs):
-        bins = last_with(run, "calibration_bins")
-        points = known_points(sorted(zip(bins["predicted"], bins["observed"], strict=True))) if bins else ()
-        if points:
-            name = "observed" if len(runs) == 1 else run.name
-            series.append(Series(name, points, color, dotted=True))
+    for index, run in enumerate(runs):
+        for place, (name, bins) in enumerate((last_with(run, "calibration_bins") or {}).items()):
+            points = known_points(zip(bins["predicted"], bins["observed"], strict=True))
+            if points:
+                shown = f"{run.name}: {name}" if several else name
+                series.append(Series(shown, points, index if several else place, place > 0, dotted=True))
     if not series:
         return None
     values = [value for each in series for point in each.points for value in point]
