@@ -13,7 +13,7 @@ from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.grouped_keys import group_keys
 from penstock.metrics.inputs import as_array
 from penstock.metrics.metric import MetricState, Values
-from penstock.metrics.spill import LIMIT_BYTES, NUM_PARTS, GroupRows, Rows, by_rank, row_dtype, rows_of
+from penstock.metrics.spill import LIMIT_BYTES, GroupRows, Rows, by_rank, row_dtype, rows_of
 from penstock.runtime.collectives import Collectives
 
 Totals = NDArray[np.float64]
@@ -67,7 +67,7 @@ class GroupedMetric(ABC):
 
     def merge(self, other: Self) -> None:
         """Add the rows that another has seen."""
-        for rows in other._rows.parts():
+        for rows in other._rows.whole_or_parts():
             self._keep(rows)
         self._finished += other._finished
         self._num_left_out += other._num_left_out
@@ -98,7 +98,7 @@ class GroupedMetric(ABC):
         )
         in_parts = sizes[:, 0].sum() > self._rows.limit_bytes or sizes[:, 1].any()
         found = np.zeros(2, np.float64)
-        for rows in self._rows.parts(NUM_PARTS if in_parts else 1):
+        for rows in self._rows.parts() if in_parts else [self._rows.whole()]:
             wide = rows.astype(row_dtype(np.float64, self.target_type))
             found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(sizes)))))
         finished = self._finished + np.array([*found, self._rows.num_rows])
@@ -109,7 +109,7 @@ class GroupedMetric(ABC):
 
     def state_dict(self) -> MetricState:
         """All rows, in memory, and what is already added up."""
-        rows = np.concatenate(list(self._rows.parts()))
+        rows = self._rows.whole()
         columns = {name: np.array(rows[name]) for name in ("key", "pred", "target")}
         return {**columns, "finished": self._finished.copy(), "num_left_out": self._num_left_out.copy()}
 
@@ -144,7 +144,7 @@ class GroupedMetric(ABC):
     def _all_totals(self) -> Totals:
         if self._totals is None:
             self._totals = self._finished[:2].copy()
-            for rows in self._rows.parts():
+            for rows in self._rows.whole_or_parts():
                 self._totals += self._totals_of(rows)
         return self._totals
 

@@ -1,10 +1,9 @@
 """Rows of groups in bounded memory: beyond a byte limit they go to disk, parted by the hash of their group."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,10 @@ Rows = NDArray[np.void]
 LIMIT_BYTES = 256 * MIB
 """About 20 million rows with a float32 prediction and a binary label."""
 NUM_PARTS = 256
-"""Files of spilled rows: a part of a set 256 times as large as the limit is as large as the limit."""
+"""Parts of many rows: one part of a set 256 times as large as the limit is as large as the limit."""
+_BLOCK_ROWS = 1 << 18
+"""Rows that are parted at a time, so that each of them is at hand in a processor's cache."""
 _MAX_CHUNKS = 1024
-_HASHED_ROWS = 1 << 15
-"""Hashed at a time: what is held beside them fits a processor's cache."""
 
 
 def row_dtype(pred: Any, target: Any) -> np.dtype[np.void]:
@@ -40,6 +39,16 @@ def rows_of(keys: NDArray[Any], preds: NDArray[Any], target: NDArray[Any]) -> Ro
     return rows
 
 
+class _Block(NamedTuple):
+    """Rows in the order of their parts, and where each part begins, with the end after the last."""
+
+    rows: Rows
+    bounds: list[int]
+
+    def part(self, number: int) -> Rows:
+        return self.rows[self.bounds[number] : self.bounds[number + 1]]
+
+
 class GroupRows:
     """Rows in memory up to `limit_bytes`, then in temporary files that last as long as the rows are needed.
 
@@ -50,30 +59,43 @@ class GroupRows:
         """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
         self.limit_bytes, self._parent = limit_bytes, folder
         self._spilled: tempfile.TemporaryDirectory[str] | None = None
-        self._chunks: list[Rows] = []
         self._dtypes: list[np.dtype[np.void]] = []  # of spilled rows; a file holds records of one kind
-        self.num_rows = self._held_bytes = self._spilled_bytes = 0
+        self._loose: list[Rows] = []
+        self._blocks: list[_Block] = []
+        self.num_rows = self._num_loose = self._held_bytes = self._spilled_bytes = 0
 
     def add(self, rows: Rows) -> None:
         """Keep rows; the array must not be changed afterwards."""
         if not len(rows):
             return
-        self._chunks.append(rows)
+        self._loose.append(rows)
         self.num_rows += len(rows)
+        self._num_loose += len(rows)
         self._held_bytes += rows.nbytes
         if self._held_bytes > self.limit_bytes:
             self._spill()
-        elif len(self._chunks) > _MAX_CHUNKS:
-            self._chunks = [np.concatenate(self._chunks)]
+        elif self._num_loose >= _BLOCK_ROWS:
+            self._part_loose()
+        elif len(self._loose) > _MAX_CHUNKS:
+            self._loose = [np.concatenate(self._loose)]
 
-    def parts(self, num_parts: int | None = None) -> Iterator[Rows]:
-        """All rows, part by part; `num_parts` is a power of two up to 256, and given only when all are in memory."""
-        if self._spilled is None:
-            yield from _parted(self._held(), num_parts or self._fitting_parts())
-            return
-        self._spill()
-        for part in range(NUM_PARTS):
-            yield self._read(part)
+    def parts(self) -> Iterator[Rows]:
+        """All rows, part by part."""
+        blocks = [*self._blocks, *([_parted(np.concatenate(self._loose))] if self._loose else [])]
+        for number in range(NUM_PARTS):
+            found = [block.part(number) for block in blocks]
+            found += [np.fromfile(file, dtype) for file, dtype in self._files(number) if file.exists()]
+            yield np.concatenate(found) if found else _NO_ROWS
+
+    def whole(self) -> Rows:
+        """All rows at once."""
+        if self._blocks or self.is_spilled:
+            return np.concatenate(list(self.parts()))
+        return np.concatenate(self._loose) if self._loose else _NO_ROWS
+
+    def whole_or_parts(self) -> Iterable[Rows]:
+        """All rows at once while they are few, part by part when they are many."""
+        return self.parts() if self._blocks or self.is_spilled else [self.whole()]
 
     @property
     def is_spilled(self) -> bool:
@@ -90,8 +112,8 @@ class GroupRows:
         if self._spilled is not None:
             self._spilled.cleanup()
         self._spilled = None
-        self._chunks, self._dtypes = [], []
-        self.num_rows = self._held_bytes = self._spilled_bytes = 0
+        self._dtypes, self._loose, self._blocks = [], [], []
+        self.num_rows = self._num_loose = self._held_bytes = self._spilled_bytes = 0
 
     def without_rows(self) -> "GroupRows":
         """Another with the same limit, empty."""
@@ -100,73 +122,63 @@ class GroupRows:
     def __deepcopy__(self, memo: dict[int, Any]) -> "GroupRows":
         """The same rows in files of its own."""
         other = self.without_rows()
-        for rows in self.parts():
+        for rows in self.whole_or_parts():
             other.add(rows)
         return other
 
-    def _held(self) -> Rows:
-        if len(self._chunks) != 1:
-            self._chunks = [np.concatenate(self._chunks) if self._chunks else _NO_ROWS]
-        return self._chunks[0]
-
-    def _fitting_parts(self) -> int:
-        """So many, up to all, that what is held beside a part while it is sorted fits a processor's cache."""
-        return min(NUM_PARTS, 1 << (self.num_rows >> 16).bit_length())
+    def _part_loose(self) -> None:
+        if self._loose:
+            self._blocks.append(_parted(np.concatenate(self._loose)))
+            self._loose, self._num_loose = [], 0
 
     def _spill(self) -> None:
-        if not self._held_bytes:
-            return
-        rows = self._held()
+        self._part_loose()
         if self._spilled is None:
             self._spilled = tempfile.TemporaryDirectory(prefix="penstock-groups-", dir=self._parent)
-        if rows.dtype not in self._dtypes:
-            self._dtypes.append(rows.dtype)
+        self._dtypes += {block.rows.dtype for block in self._blocks} - set(self._dtypes)
         try:
-            for part, members in enumerate(_parted(rows, NUM_PARTS)):
-                if len(members):
-                    with self._file(part, rows.dtype).open("ab") as file:
-                        file.write(members.tobytes())
+            for number in range(NUM_PARTS):
+                self._append(number)
         except OSError as error:
             raise BudgetExceeded(
                 f"{self._spilled.name}: {format_size(self.num_bytes)} of grouped rows do not fit there ({error}); "
                 "set TMPDIR to a folder with room"
             ) from error
         self._spilled_bytes += self._held_bytes
-        self._chunks, self._held_bytes = [], 0
+        self._blocks, self._held_bytes = [], 0
 
-    def _read(self, part: int) -> Rows:
-        found = [
-            np.fromfile(file, dtype) for dtype in self._dtypes if (file := self._file(part, dtype)).exists()
-        ]
-        return np.concatenate(found) if found else _NO_ROWS
+    def _append(self, number: int) -> None:
+        """Write one part of the blocks behind what its files have."""
+        for path, dtype in self._files(number):
+            content = b"".join(
+                block.part(number).tobytes() for block in self._blocks if block.rows.dtype == dtype
+            )
+            if content:
+                with path.open("ab") as file:
+                    file.write(content)
 
-    def _file(self, part: int, dtype: np.dtype[np.void]) -> Path:
-        assert self._spilled is not None
-        return Path(self._spilled.name) / f"{part:03d}-{self._dtypes.index(dtype)}"
-
-
-def _parted(rows: Rows, num_parts: int) -> Iterator[Rows]:
-    """The rows of each part, by the highest bits of the hash of their key."""
-    if num_parts == 1:
-        yield rows
-        return
-    shift = np.uint64(65 - num_parts.bit_length())
-    part_of = np.empty(len(rows), np.uint8)
-    for begin in range(0, len(rows), _HASHED_ROWS):
-        window = slice(begin, begin + _HASHED_ROWS)
-        part_of[window] = mixed(np.array(rows["key"][window])) >> shift
-    yield from _split(rows, part_of, num_parts)
+    def _files(self, number: int) -> list[tuple[Path, np.dtype[np.void]]]:
+        """The files of a part, and the records that each has."""
+        if self._spilled is None:
+            return []
+        folder = Path(self._spilled.name)
+        return [(folder / f"{number:03d}-{kind}", dtype) for kind, dtype in enumerate(self._dtypes)]
 
 
-def by_rank(rows: Rows, num_ranks: int) -> Sequence[Rows]:
+def _parted(rows: Rows) -> _Block:
+    """By the highest bits of the hash of their key."""
+    shift = np.uint64(65 - NUM_PARTS.bit_length())
+    return _sorted_by((mixed(np.array(rows["key"])) >> shift).astype(np.uint8), rows, NUM_PARTS)
+
+
+def by_rank(rows: Rows, num_ranks: int) -> list[Rows]:
     """The rows that each rank answers for; by other bits of the hash than the parts."""
     hashes = mixed(np.array(rows["key"])) & np.uint64(0xFFFFFFFF)
-    return list(_split(rows, (hashes % np.uint64(num_ranks)).astype(np.int64), num_ranks))
+    block = _sorted_by((hashes % np.uint64(num_ranks)).astype(np.int64), rows, num_ranks)
+    return [block.part(rank) for rank in range(num_ranks)]
 
 
-def _split(rows: Rows, part_of: NDArray[Any], num_parts: int) -> Iterator[Rows]:
-    """The rows of part 0, of part 1, and so on, each in their order."""
-    order = np.argsort(part_of, kind="stable")
-    begins = np.searchsorted(part_of, np.arange(num_parts, dtype=part_of.dtype), sorter=order)
-    for begin, end in pairwise([*begins.tolist(), len(rows)]):
-        yield rows.take(order[begin:end])
+def _sorted_by(numbers: NDArray[Any], rows: Rows, num_parts: int) -> _Block:
+    order = np.argsort(numbers, kind="stable")
+    begins = np.searchsorted(numbers, np.arange(num_parts, dtype=numbers.dtype), sorter=order)
+    return _Block(rows.take(order), [*begins.tolist(), len(rows)])
