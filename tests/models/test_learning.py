@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from penstock.metrics.auc import AUC
-from tests.models.small_data import DEEP_GROUP, Training, built, model_config, planted_batch
+from tests.models.small_data import (
+    DEEP_GROUP,
+    Training,
+    assert_same_losses,
+    built,
+    load,
+    model_config,
+    planted_batch,
+)
 
 FM_GROUP = {"group_name": "fm", "feature_names": ["user", "item"], "group_type": "DEEP"}
 WIDE_GROUP = {"group_name": "wide", "feature_names": ["user", "item", "age"], "group_type": "WIDE"}
@@ -73,20 +81,4 @@ def test_sharded_and_unsharded_agree_on_the_first_steps(one_process, changes):
     load(training.module.module.model, whole)
     batch, _ = planted_batch(256, seed=0)
 
-    tables = [value for name, value in plain.named_parameters() if "embedding_bags" in name]
-    others = [value for name, value in plain.named_parameters() if "embedding_bags" not in name]
-    optimizers = [torch.optim.SGD(tables, lr=0.1), torch.optim.Adam(others, lr=0.1)]
-    for _ in range(2):
-        loss = sum(plain.loss(plain.predict(batch), batch).values())
-        assert training.step(batch) == pytest.approx(loss.item(), abs=1e-6)
-        loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
-
-
-def load(model, whole):
-    """Copies the values of an unsharded model into a sharded one of one process."""
-    for name, value in model.state_dict().items():
-        shards = value.local_shards() if hasattr(value, "local_shards") else None
-        (shards[0].tensor if shards else value).copy_(whole[name])
+    assert_same_losses(plain, training, batch)

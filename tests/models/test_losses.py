@@ -252,6 +252,13 @@ def test_a_task_needs_a_loss():
         Task([], "y")
 
 
+def test_a_loss_is_there_once():
+    with pytest.raises(
+        ConfigError, match=r"model_config.losses: the same loss is there twice; results are named by"
+    ):
+        Task([LossConfig.model_validate({"l2_loss": {}})] * 2, "y")
+
+
 def test_a_mask_needs_classes():
     with pytest.raises(
         ConfigError, match=r"model_config.mask_name: masks classes; with num_class 1 there are none"

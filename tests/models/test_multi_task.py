@@ -8,7 +8,15 @@ from penstock.config.errors import ConfigError
 from penstock.metrics.auc import AUC
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
-from tests.models.small_data import FEATURES, Training, multi_task, planted_batch, tower
+from tests.models.small_data import (
+    FEATURES,
+    Training,
+    assert_same_losses,
+    load,
+    multi_task,
+    planted_batch,
+    tower,
+)
 
 EXPERTS = {"num_expert": 3, "expert_mlp": {"hidden_units": [32]}}
 TOWERS = [
@@ -85,6 +93,18 @@ def test_the_gradient_reaches_every_parameter(config):
     TrainWrapper(model)(batch)[0].backward()
 
     assert [name for name, parameter in model.named_parameters() if not parameter.grad.abs().sum() > 0] == []
+
+
+@every_model
+def test_sharded_and_unsharded_agree_on_the_first_steps(one_process, config):
+    plain = built(config)
+    whole = {name: value.clone() for name, value in plain.state_dict().items()}
+    training = Training.start(
+        built(config, table_device="meta"), sparse_lr=0.1, dense_lr=0.1, sparse_name="sgd_optimizer"
+    )
+    load(training.module.module.model, whole)
+
+    assert_same_losses(plain, training, multi_task_batch(256, seed=0)[0])
 
 
 def test_looking_for_weights_does_not_move_the_tables(one_process):

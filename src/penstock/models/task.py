@@ -80,6 +80,10 @@ class Task:
             raise ConfigError.at(f"{self.path}.losses", message)
         self.suffix = f"_{self.tower}" if self.tower else ""
         self._losses = dict(self._built(index, config) for index, config in enumerate(self.loss_configs))
+        if len(self._losses) < len(self.loss_configs):
+            raise ConfigError.at(
+                f"{self.path}.losses", "the same loss is there twice; results are named by loss"
+            )
         given = [name for loss in self._losses.values() for name in loss.gives]
         self._predictions = tuple(dict.fromkeys(given))
         self.prediction_names = tuple(name + self.suffix for name in self._predictions)
