@@ -95,6 +95,9 @@ REFUSED = {
         "deepfm": None,
         "dlrm": {"final": {}},
     },
+    "model_config.use_pareto_loss_weight: weighs tasks; this model has only one": {
+        "use_pareto_loss_weight": True
+    },
     "model_config.losses[0].binary_cross_entropy: needs num_class 1; it is 3": {"num_class": 3},
     "model_config.deepfm.wide_embedding_dim: is 4; each of the 5 classes needs a column of its own": {
         "num_class": 5,

@@ -8,6 +8,7 @@ from penstock.config.errors import ConfigError
 from penstock.metrics.auc import AUC
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
+from penstock.tensors.sections.metrics import MetricConfig
 from tests.models.small_data import (
     FEATURES,
     Training,
@@ -151,9 +152,27 @@ def test_what_cannot_be_built_is_named():
         built(multi_task("mmoe", [], **EXPERTS))
     with pytest.raises(ConfigError, match=r"task_towers\[1\].losses: is empty"):
         built(multi_task("mmoe", [tower("a"), tower("b", losses=[])], **EXPERTS))
+    with pytest.raises(ConfigError, match=r"task_towers\[0\].tower_name: has a dot"):
+        built(multi_task("mmoe", [tower("a.b")], **EXPERTS))
     two_groups = multi_task("mmoe", [tower("a")], **EXPERTS)
     two_groups.feature_groups.append(two_groups.feature_groups[0])
     with pytest.raises(
         ConfigError, match=r"feature_groups: has 2 groups; the tasks of this model stand on one"
     ):
         built(two_groups)
+
+
+def test_a_tower_may_have_any_name_and_gives_it_to_its_parameters():
+    model = built(multi_task("simple_multi_task", [tower("keys"), tower("type")]))
+    of_towers = [name for name, _ in model.named_parameters() if name.startswith("towers.")]
+
+    assert {name.split(".")[1] for name in of_towers} == {"keys_tower", "type_tower"}
+
+
+def test_what_belongs_to_towers_is_refused_beside_them():
+    config = multi_task("mmoe", [tower("a")], **EXPERTS)
+    config.metrics.append(MetricConfig.model_validate({"auc": {}}))
+    with pytest.raises(
+        ConfigError, match=r"model_config.metrics: .* move it into model_config.mmoe.task_towers"
+    ):
+        built(config)

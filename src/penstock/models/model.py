@@ -140,6 +140,8 @@ def single_task(model: "ModelConfig", inputs: ModelInputs) -> Task:
     """The task of a model with one output: the first label and the first sample weight."""
     if not inputs.label_fields:
         raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")
+    if model.use_pareto_loss_weight:
+        raise ConfigError.at("model_config.use_pareto_loss_weight", "weighs tasks; this model has only one")
     return Task(
         model.losses,
         inputs.label_fields[0],

@@ -29,11 +29,7 @@ class MultiTaskModel(Model):
         self, model: "ModelConfig", towers: Sequence["TaskTower"], inputs: ModelInputs, path: str
     ) -> None:
         """`path` is the model's section in the run file, for messages."""
-        if not towers:
-            raise ConfigError.at(f"{path}.task_towers", "is empty; a model needs a task to learn")
-        if len(model.feature_groups) != 1:
-            message = f"has {len(model.feature_groups)} groups; the tasks of this model stand on one"
-            raise ConfigError.at("model_config.feature_groups", message)
+        check_towers(model, towers, path)
         super().__init__([Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)])
         self.group = model.feature_groups[0].group_name
         plan = plan_tables(model.feature_groups, inputs.features)
@@ -47,10 +43,10 @@ class MultiTaskModel(Model):
         raise NotImplementedError
 
     def build_towers(self, towers: Sequence["TaskTower"], input_dim: int) -> None:
-        """Make the towers, all on inputs of one width."""
+        """Make the towers, all on inputs of one width; their parameters are `towers.{tower_name}_tower...`."""
         self.towers = nn.ModuleDict(
             {
-                task.suffix[1:]: Tower(input_dim, tower, f"{task.path}.mlp")
+                f"{task.tower}_tower": Tower(input_dim, tower, f"{task.path}.mlp")
                 for task, tower in zip(self.tasks, towers, strict=True)
             }
         )
@@ -93,3 +89,20 @@ class Tower(nn.Module):
         """(B, input_dim) -> (B, num_class)."""
         output: torch.Tensor = self.output(x if self.mlp is None else self.mlp(x))
         return output
+
+
+def check_towers(model: "ModelConfig", towers: Sequence["TaskTower"], path: str) -> None:
+    """Towers, one group for all of them, and nothing beside them that would change nothing."""
+    if not towers:
+        raise ConfigError.at(f"{path}.task_towers", "is empty; a model needs a task to learn")
+    for index, tower in enumerate(towers):
+        if "." in tower.tower_name:
+            message = "has a dot; parameters are named after it, with dots between their parts"
+            raise ConfigError.at(f"{path}.task_towers[{index}].tower_name", message)
+    if len(model.feature_groups) != 1:
+        message = f"has {len(model.feature_groups)} groups; the tasks of this model stand on one"
+        raise ConfigError.at("model_config.feature_groups", message)
+    for key in ("losses", "metrics", "train_metrics"):
+        if getattr(model, key):
+            message = f"belongs to models with one task; move it into {path}.task_towers"
+            raise ConfigError.at(f"model_config.{key}", message)
