@@ -10,7 +10,8 @@ PARTS = """{adam_optimizer: {lr: 0.1}, cosine_annealing_learning_rate: {T_max: 5
     {regex_pattern: '.*bias', rmsprop_optimizer: {lr: 0.2}},
     {regex_pattern: 'model.output.*', adadelta_optimizer: {lr: 0.3}}]}"""
 STARTED_AT_HALF = "{adagrad_optimizer: {lr: 0.1, initial_accumulator_value: 0.5}}"
-RESTARTING = "{adamw_optimizer: {}, cosine_annealing_warm_restarts_learning_rate: {T_0: 1, T_mult: 3}}"
+RESTARTING = """{adamw_optimizer: {}, ema: {decay: 0.5},
+    cosine_annealing_warm_restarts_learning_rate: {T_0: 1, T_mult: 3}}"""
 WRITTEN = """{sgd_optimizer: {lr: 0.1}, manual_step_learning_rate:
     {schedule_sizes: [1], learning_rates: [0.5], warmup: true}}"""
 RUNS = {

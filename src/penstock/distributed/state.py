@@ -1,7 +1,7 @@
 """Everything that training changes in a model and its optimizers, by name, for checkpoints.
 
-Names are `model.<parameter>`, `sparse_optimizer.<parameter>.<state>` and
-`dense_optimizer.<parameter>.<state>`, the same on any number of ranks and for sharded and unsharded models.
+Names are `model.<parameter>`, `sparse_optimizer.<parameter>.<state>`, `dense_optimizer.<parameter>.<state>` and
+`ema.<parameter>`, the same on any number of ranks and for sharded and unsharded models.
 The tensors are those in use, not copies: loading into them is loading into the model.
 """
 
@@ -13,8 +13,10 @@ from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.checkpoint import Checkpoint, Difference
+from penstock.config.errors import CheckpointError
+from penstock.optim.ema import DenseAverages
 
-_MODEL, _SPARSE, _DENSE = "model.", "sparse_optimizer.", "dense_optimizer."
+_MODEL, _SPARSE, _DENSE, _AVERAGE = "model.", "sparse_optimizer.", "dense_optimizer.", "ema."
 
 
 def model_state(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -23,22 +25,39 @@ def model_state(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def training_state(
-    model: DistributedModelParallel, dense_optimizer: KeyedOptimizer
+    model: DistributedModelParallel, dense_optimizer: KeyedOptimizer, averages: DenseAverages | None = None
 ) -> dict[str, torch.Tensor]:
-    """Model, state of the fused optimizer of its tables, and state of the optimizer of everything else."""
+    """Model, state of the optimizers of its tables and of everything else, and running means where they are kept."""
     state = model_state(model)
     state.update(_optimizer_state(_SPARSE, model.fused_optimizer))
     state.update(_optimizer_state(_DENSE, dense_optimizer))
-    return state
+    means = averages.state_dict() if averages is not None else {}
+    return state | {f"{_AVERAGE}{name}": tensor for name, tensor in means.items()}
 
 
 def load_training_state(
-    checkpoint: Checkpoint, model: DistributedModelParallel, dense_optimizer: KeyedOptimizer
+    checkpoint: Checkpoint,
+    model: DistributedModelParallel,
+    dense_optimizer: KeyedOptimizer,
+    averages: DenseAverages | None = None,
 ) -> None:
     """Bring model and optimizers to where they were; a checkpoint that does not fit is refused by name."""
     dense_names = (name.removeprefix(_DENSE) for name in checkpoint.names if name.startswith(_DENSE))
     _create_state(dense_optimizer, {name.rpartition(".")[0] for name in dense_names})
-    checkpoint.load_tensors(training_state(model, dense_optimizer))
+    checkpoint.load_tensors(training_state(model, dense_optimizer, averages))
+
+
+def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
+    """Bring the running means of a checkpoint into the dense parameters of a model that scores."""
+    averaged = {name.removeprefix(_AVERAGE) for name in checkpoint.names if name.startswith(_AVERAGE)}
+    if not averaged:
+        raise CheckpointError(
+            f"{checkpoint.path}: holds no running means of parameters; set eval_config.use_dense_ema: false"
+        )
+    parameters = {name: parameter for name, parameter in model.named_parameters() if name in averaged}
+    checkpoint.load_tensors(
+        {f"{_AVERAGE}{name}": parameter.data for name, parameter in parameters.items()}, strict=False
+    )
 
 
 def load_model_state(checkpoint: Checkpoint, model: nn.Module) -> Difference:

@@ -241,5 +241,5 @@ class EvalConfig(Section):
     log_step_count_steps: PositiveInt = 10
     """Log every so many batches."""
 
-    use_dense_ema: Annotated[bool | None, Later("use_dense_ema")] = None
-    """Use the running mean of the parameters; absent: where there is one."""
+    use_dense_ema: bool | None = None
+    """Use the running mean of the parameters, in evaluation and prediction; absent: where there is one."""

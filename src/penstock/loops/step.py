@@ -103,10 +103,14 @@ class TrainStep:
         *,
         precision: torch.dtype | None = None,
         clip: Callable[[], None] = lambda: None,
+        follow: Callable[[], None] = lambda: None,
     ) -> None:
-        """`precision` is that of autocast, None for none; `clip` bounds the gradients before they are used."""
+        """`precision` is that of autocast, None for none.
+
+        `clip` bounds the gradients before they are used; `follow` is called when the parameters have moved.
+        """
         self._model, self._dense_optimizer, self._rates = model, dense_optimizer, rates
-        self._device, self._precision, self._clip = device, precision, clip
+        self._device, self._precision, self._clip, self._follow = device, precision, clip, follow
         self._statistics = [module for module in model.modules() if isinstance(module, BatchStatistics)]
 
     def __call__(self, batch: Batch, progress: TrainingProgress) -> StepOutcome:
@@ -123,6 +127,7 @@ class TrainStep:
         loss.backward()
         self._clip()
         self._dense_optimizer.step()
+        self._follow()
         return outcome
 
     def _batch_statistics(self) -> list[torch.Tensor]:

@@ -16,6 +16,7 @@ from penstock.loops.evaluate import Evaluation
 from penstock.loops.evaluate import evaluate as evaluate_loop
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import no_batch
+from penstock.pipeline.averages import scores_by_averages
 from penstock.pipeline.calibration_bins import calibration_bins
 from penstock.pipeline.data import DataSource, scoring_batches
 from penstock.pipeline.grouping import group_columns
@@ -67,7 +68,8 @@ class Evaluator:
         display = open_display("eval", "batch", self._plain or self._during_training)
         metrics = evaluation_metrics(self._sharded.model)
         bar = Progress(display, every=options.log_step_count_steps, show_end=not self._during_training)
-        with self._monitor.stage("evaluate"), self._batches() as batches, bar:
+        averaged = self._sharded.averaged(scores_by_averages(self._run))
+        with self._monitor.stage("evaluate"), averaged, self._batches() as batches, bar:
             evaluation = evaluate_loop(
                 self._sharded.module,
                 self._sharded.model,

@@ -11,6 +11,7 @@ from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
+from penstock.pipeline.averages import average_problems
 from penstock.pipeline.device_checks import device_problems
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.schedule_checks import plateau_problems
@@ -24,6 +25,7 @@ def require_for_training(run: RunConfig) -> None:
             *_paths(run, "train_input_path", "model_dir"),
             *_train_config(run),
             *device_problems(run.train_config),
+            *average_problems(run),
             *plateau_problems(run.train_config, result_names(run.model), bool(run.eval_input_path)),
             *_model(run),
             *_labels(run),

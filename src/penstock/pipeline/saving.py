@@ -43,7 +43,7 @@ class Saver:
         training = self._training
         path = self.store.save(
             progress.step,
-            training_state(training.sharded.module, training.dense_optimizer),
+            training_state(training.sharded.module, training.dense_optimizer, training.sharded.averages),
             {
                 "progress": progress.state_dict(),
                 "position": [training.batches.state_dict()],
@@ -72,7 +72,9 @@ class Saver:
         if not new_data:
             self._require_same_shuffle(checkpoint)
         if restore_optimizer:
-            load_training_state(checkpoint, training.sharded.module, training.dense_optimizer)
+            load_training_state(
+                checkpoint, training.sharded.module, training.dense_optimizer, training.sharded.averages
+            )
         else:
             load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])

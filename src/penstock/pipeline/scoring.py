@@ -8,7 +8,8 @@ from torch import nn
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
-from penstock.distributed.state import load_model_state
+from penstock.distributed.state import load_averages, load_model_state
+from penstock.pipeline.averages import scores_by_averages
 from penstock.pipeline.best import marked_step, require_best_step
 from penstock.pipeline.feature_meaning import require_same_meaning
 from penstock.pipeline.memory_plan import limit_of, share_model
@@ -41,6 +42,8 @@ def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batc
         share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
         sharded = shard_model(model, None, World())
         load_whole_model(checkpoint, sharded.module)
+        if scores_by_averages(run):
+            load_averages(checkpoint, sharded.module)
     return Scoring(sharded, checkpoint, budget, monitor)
 
 

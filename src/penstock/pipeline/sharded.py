@@ -1,17 +1,19 @@
 """A run's model, sharded and ready to train or to score."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 
 from penstock.distributed.groups import compute_device
-from penstock.distributed.sharding import shard
+from penstock.distributed.sharding import dense_parameters, shard
 from penstock.features.feature import Feature
 from penstock.loops.sections import TrainConfig
 from penstock.models import build_model
 from penstock.models.model import Model, TrainWrapper
+from penstock.optim.ema import DenseAverages
 from penstock.optim.sparse import sparse_optimizer, start_accumulators, table_parameters
 from penstock.pipeline.requirements import model_section
 from penstock.pipeline.run_config import RunConfig
@@ -32,6 +34,9 @@ STATE_PER_WEIGHT = {
 DENSE_COPIES = 4
 """A dense parameter, its gradient, and two moments."""
 
+AVERAGE_COPIES = 2
+"""A running mean, and the parameter that waits while the mean stands in for it."""
+
 EMBEDDED_COPIES = 12
 """Looked-up vectors, groups joined from them, gradients and temporaries, as multiples of the width of all groups."""
 
@@ -49,6 +54,13 @@ class ShardedModel:
     model: Model
     device: torch.device
     """Where batches have to be."""
+
+    averages: DenseAverages | None = None
+    """Running means of the dense parameters, where the run keeps them."""
+
+    def averaged(self, wanted: bool) -> AbstractContextManager[None]:
+        """Inside, the dense parameters hold their means, where these are wanted and kept."""
+        return self.averages.applied() if wanted and self.averages is not None else nullcontext()
 
     def moved(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Batches on the device of the model."""
@@ -70,7 +82,13 @@ def shard_model(model: Model, train: TrainConfig | None, world: World) -> Sharde
         return ShardedModel(shard(TrainWrapper(model), None, world), model, device)
     module = shard(TrainWrapper(model), sparse_optimizer(train.sparse_optimizer, device.type), world)
     start_accumulators(train.sparse_optimizer, module.fused_optimizer)
-    return ShardedModel(module, model, device)
+    return ShardedModel(module, model, device, averages_of(train, module))
+
+
+def averages_of(train: TrainConfig, module: DistributedModelParallel) -> DenseAverages | None:
+    """The running means that the run file asks for."""
+    ema = train.dense_optimizer.ema
+    return None if ema is None else DenseAverages(dense_parameters(module), ema.decay)
 
 
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
@@ -78,7 +96,10 @@ def model_bytes(model: Model, train: TrainConfig | None) -> int:
     tables = dict(table_parameters(model))
     table_bytes = sum(size_of(table) + state_bytes(table, train) for table in tables.values())
     dense = [size_of(parameter) for name, parameter in model.named_parameters() if name not in tables]
-    return table_bytes + sum(dense) * (DENSE_COPIES if train is not None else 1)
+    if train is None:
+        return table_bytes + sum(dense)
+    averages = AVERAGE_COPIES if train.dense_optimizer.ema is not None else 0
+    return table_bytes + sum(dense) * (DENSE_COPIES + averages)
 
 
 def state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:

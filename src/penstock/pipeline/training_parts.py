@@ -105,6 +105,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
                 sharded.device,
                 precision=PRECISIONS.get(train.mixed_precision or ""),
                 clip=gradient_clipper(train.grad_clipping, parameters.values()),
+                follow=sharded.averages.update if sharded.averages is not None else lambda: None,
             ),
             rates=rates,
             batches=batches,

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat, model_validator
 
 from penstock.config.custom import CustomPart
-from penstock.config.markers import Ignored, Later
+from penstock.config.markers import Ignored
 from penstock.config.section import Section
 from penstock.config.values import Probability
 from penstock.optim.sections.numbers import LearningRate, MomentDecay
@@ -169,5 +169,5 @@ class DenseOptimizer(DenseOptimizerOptions):
     part_optimizers: list[PartOptimizer] = []
     """Other optimizers for some of the parameters."""
 
-    ema: Annotated[EMAConfig | None, Later("ema")] = None
+    ema: EMAConfig | None = None
     """A running mean of the parameters."""
