@@ -60,12 +60,15 @@ def test_other_data_cannot_be_continued_on_and_the_cure_that_is_told_works(train
     done = trained_desk.penstock("train", "run.yaml", "--continue_train", *more)
     tune = ["--model_dir", "other", "--fine_tune_checkpoint", "run/checkpoints/step-2"]
     cured = trained_desk.penstock("train", "run.yaml", *tune, *more)
+    went_on = trained_desk.penstock("train", "run.yaml", "--new_data")
 
     assert done.stderr.splitlines()[-1].endswith(
-        "; put that file back, or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+        "; put that file back, go on with these (train: --new_data), "
+        "or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
     )
     assert done.exit_code == 1
     assert cured.exit_code == 0, cured.stderr
+    assert went_on.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows", went_on.stderr
 
 
 def test_a_run_to_continue_that_never_began_is_fine_tuned(trained_desk: Desk):

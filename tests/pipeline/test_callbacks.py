@@ -34,6 +34,7 @@ def test_a_callback_is_told_what_happens_in_order(desk):
         "loss",
         "memory_bytes",
         "rows_per_second",
+        "steps_per_second",
         "waiting_share",
     ]
     assert listener.heard == [

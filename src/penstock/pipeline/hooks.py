@@ -61,7 +61,12 @@ class TrainingHooks:
         )
         self._bar.done = progress.step
         self._log = StepLog(
-            saver.folder.log, train.log_step_count_steps, training.rates.values, monitor, progress.rows
+            saver.folder.log,
+            train.log_step_count_steps,
+            training.rates.values,
+            monitor,
+            progress.rows,
+            progress.step,
         )
         self._observers = Observers(run, training, saver.folder, self._log)
         self.advice: Advice | None = None

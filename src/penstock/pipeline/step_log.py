@@ -7,6 +7,7 @@ from typing import Any
 from penstock.config.sizes import format_size
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.train import Stopwatch
+from penstock.pipeline.machine_use import MachineUse
 from penstock.runtime.journal import Journal
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import Fields
@@ -22,6 +23,7 @@ class StepLog:
         learning_rates: Callable[[TrainingProgress], Mapping[str, float]],
         monitor: MemoryMonitor,
         start_rows: int = 0,
+        start_step: int = 0,
     ) -> None:
         self._journal, self._every, self._learning_rates, self._monitor = (
             journal,
@@ -30,7 +32,8 @@ class StepLog:
             monitor,
         )
         self._rows, self._since = start_rows, time.perf_counter()
-        self._start_rows, self._start = start_rows, self._since
+        self._start_rows, self._start_step, self._start = start_rows, start_step, self._since
+        self._step = start_step
 
     def record(
         self,
@@ -46,8 +49,10 @@ class StepLog:
         numbers = {
             "loss": progress.take_window_loss(),
             "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
+            "steps_per_second": round((progress.step - self._step) / (now - self._since), 3),
             "waiting_share": round(stopwatch.waiting_share(), 4),
             "memory_bytes": self._monitor.last_bytes,
+            **self._machine.since_last(),
         }
         trained = dict(metrics())
         self._journal.write(
@@ -60,7 +65,7 @@ class StepLog:
                 **({"train_metrics": trained} if trained else {}),
             }
         )
-        self._rows, self._since = progress.rows, now
+        self._rows, self._step, self._since = progress.rows, progress.step, now
         return numbers | {f"learning_rate/{name}": rate for name, rate in rates.items()} | trained
 
     def tell(self, event: str, step: int, **facts: Any) -> None:
@@ -81,6 +86,7 @@ class StepLog:
             "loss": f"{loss:.4f}",
             **{name: f"{value:.4f}" for name, value in metrics.items()},
             "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
+            "steps/s": f"{(progress.step - self._start_step) / seconds:,.1f}",
             "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),
             "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",
             "waiting": f"{stopwatch.waiting_share():.0%}",

@@ -44,7 +44,7 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     ]
     if result.shuffle:
         lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))
-    if result.best_step is not None and result.best_step != result.steps:
+    if result.best_step is not None and result.best_step not in (result.steps, result.restored_step):
         at = [name for name, _ in lines].index("eval") + 1
         lines.insert(
             at, ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")

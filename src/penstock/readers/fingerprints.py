@@ -15,6 +15,9 @@ a checksum of the part of its content that is cheap to read."""
 START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
 
+OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
+"""The same, where the files are others."""
+
 _END_BYTES = 64 * KIB
 _FOOTER_LENGTH_BYTES = 4
 _FOOTER_TAIL_BYTES = 8
@@ -50,12 +53,12 @@ def check_same_files(
         if tuple(old) != new:
             raise CheckpointError(
                 f"{file.path}: is not the file that the position was saved with (was {_describe(old)}; "
-                f"is {_describe(new)}); put that file back, or {START_ANEW}"
+                f"is {_describe(new)}); put that file back, {OTHER_FILES}"
             )
     if len(saved) != len(present):
         raise CheckpointError(
             f"the position was saved with {len(saved)} files but there are {len(present)} now; "
-            f"put the same files back, or {START_ANEW}"
+            f"put the same files back, {OTHER_FILES}"
         )
 
 
