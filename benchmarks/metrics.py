@@ -14,6 +14,7 @@ Ways take turns, round after round, and the middle ratio counts. Loops run on a 
 """
 
 import argparse
+import statistics
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor

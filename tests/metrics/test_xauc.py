@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
+from penstock.metrics.reducing import reduced
 from penstock.metrics.sections import XAUC as XaucSection
 from penstock.metrics.xauc import XAUC
+from tests.metrics.ranks import on_ranks
 
 PREDS = np.arange(1, 9) / 10
 TARGET = np.array([0.2, 0.3, 0.5, 0.4, 0.3, 0.2, 0.8, 0.9])
@@ -201,10 +203,26 @@ def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut):
     np.testing.assert_equal(left.compute(), whole.compute())
 
 
+@pytest.mark.parametrize("options", [{"in_batch": True}, {"exact": True}])
+def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(options):
+    batches = [(PREDS, TARGET), (PREDS[::-1][:5], TARGET[:5])]
+    one = XAUC(**options)
+    for batch in batches:
+        one.update(*batch)
+
+    def evaluate(rank, collectives):
+        metric = XAUC(**options)
+        for batch in batches[rank : rank + 1]:
+            metric.update(*batch)
+        return reduced(metric, collectives).compute()
+
+    assert on_ranks(3, evaluate) == [one.compute()] * 3
+
+
 @pytest.mark.parametrize("options", [{"in_batch": True}, {"exact": True}, {"max_rows": 5}])
 def test_a_saved_metric_goes_on_where_it_was(options):
     before, after = XAUC(**options), XAUC(**options)
-    before.update(PREDS, TARGET) if options != {"exact": True} else before.update(PREDS[:5], TARGET[:5])
+    before.update(PREDS, TARGET)
     after.load_state_dict(before.state_dict())
     for metric in (before, after):
         metric.update([0.4, 0.2, math.nan], [0, 1, 2])
