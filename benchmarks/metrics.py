@@ -114,9 +114,9 @@ def grouped(options: argparse.Namespace) -> bool:
     ]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         peak = pool.submit(grouped_rows.peak_bytes_beyond_start, options.rows).result()
-    print(
-        f"GroupedAUC of {options.rows:,} rows: {format_size(peak)} beyond the start (bar {format_size(GIB)})"
-    )
+    seconds = options.rows / statistics.median(rates["GroupedAUC"])
+    memory = f"{format_size(peak)} beyond the start (bar {format_size(GIB)})"
+    print(f"GroupedAUC of {options.rows:,} rows: {seconds:.1f} s, {memory}")
     return all(passed) and peak <= GIB
 
 
