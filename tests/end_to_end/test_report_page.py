@@ -73,6 +73,8 @@ def test_every_chart_of_a_trained_run_has_data(visit: Visit, trained: Workplace,
         "Calibration",
         "Throughput",
         "Waiting against computing",
+        "Processor",
+        "Reading from disk",
         "Memory",
         "Memory by stage",
     ]

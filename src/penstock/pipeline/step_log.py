@@ -34,6 +34,7 @@ class StepLog:
         self._rows, self._since = start_rows, time.perf_counter()
         self._start_rows, self._start_step, self._start = start_rows, start_step, self._since
         self._step = start_step
+        self._machine = MachineUse()
 
     def record(
         self,

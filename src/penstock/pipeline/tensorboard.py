@@ -26,6 +26,9 @@ TAGS = {
     "steps_per_second": "speed/steps_per_second",
     "waiting_share": "speed/waiting_share",
     "memory_bytes": "memory/process_tree_bytes",
+    "device_memory_bytes": "memory/device_bytes",
+    "cpu_share": "speed/cpu_share",
+    "read_bytes_per_second": "speed/read_bytes_per_second",
 }
 """Numbers of the log that are no metrics."""
 
