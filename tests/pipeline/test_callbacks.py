@@ -29,10 +29,12 @@ def test_a_callback_is_told_what_happens_in_order(desk):
 
     found = ["auc", "binary_cross_entropy"]
     logged = [
+        "cpu_share",
         "learning_rate/dense",
         "learning_rate/sparse",
         "loss",
         "memory_bytes",
+        "read_bytes_per_second",
         "rows_per_second",
         "steps_per_second",
         "waiting_share",

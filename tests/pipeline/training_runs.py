@@ -28,7 +28,8 @@ def log_of(model_dir: Path) -> list[dict[str, Any]]:
 
 def steps_of(model_dir: Path) -> list[dict[str, Any]]:
     """The lines about steps, without what a clock measured."""
-    measured = ("rows_per_second", "steps_per_second", "waiting_share", "memory_bytes")
+    speed = ("rows_per_second", "steps_per_second", "waiting_share", "cpu_share", "read_bytes_per_second")
+    measured = (*speed, "memory_bytes")
     return [
         {key: value for key, value in record.items() if key not in measured}
         for record in log_of(model_dir)
