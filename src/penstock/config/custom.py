@@ -1,7 +1,7 @@
 """Parts of one's own in a run file: a place ("package.module:attribute") and options.
 
 The object at the place is called with the options as keyword arguments and gives the part. A name without a colon is
-that of an entry point, which an installed package declares in the group of the kind: "penstock.metrics" for metrics.
+that of an entry point, which an installed package declares in the group of the kind (`GROUPS`).
 """
 
 from collections.abc import Callable
@@ -13,6 +13,14 @@ from pydantic import Field
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
 from penstock.config.section import Section
+
+GROUPS = {
+    "metric": "penstock.metrics",
+    "loss": "penstock.losses",
+    "learning_rate": "penstock.learning_rates",
+    "optimizer": "penstock.optimizers",
+}
+"""The kinds of parts that one may bring, and the groups of their entry points."""
 
 
 class CustomPart(Section):
@@ -43,8 +51,8 @@ def result_name(key: str, section: object) -> str:
 
 
 def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
-    """What stands at the place of a section; `kind` is a word such as "metric"."""
-    group = f"penstock.{kind}s"
+    """What stands at the place of a section; `kind` is one of `GROUPS`."""
+    group = GROUPS[kind]
     known = {entry.name: entry.value for entry in entry_points(group=group)}
     if ":" not in section.place and section.place not in known:
         names = ", ".join(sorted(known)) or "none"
