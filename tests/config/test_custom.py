@@ -57,8 +57,10 @@ def test_text_format_has_options_too(text):
     [
         (
             CustomPart(place="no_such_package.part:Loss"),
-            "custom_loss 'no_such_package.part:Loss': there is no module 'no_such_package'; "
-            "is its folder on PYTHONPATH?",
+            (
+                "custom_loss 'no_such_package.part:Loss': there is no module 'no_such_package'; "
+                "is its folder on PYTHONPATH?"
+            ),
         ),
         (CustomPart(place="math:tau2"), "custom_loss 'math:tau2': 'math' has no 'tau2'"),
         (
@@ -67,8 +69,10 @@ def test_text_format_has_options_too(text):
         ),
         (
             CustomPart(place="Loss"),
-            "custom_loss 'Loss': is no entry point of the group penstock.losses (there: none); "
-            'a place is written "package.module:attribute"',
+            (
+                "custom_loss 'Loss': is no entry point of the group penstock.losses (there: none); "
+                'a place is written "package.module:attribute"'
+            ),
         ),
     ],
 )
