@@ -1,5 +1,8 @@
 """When evaluations get no better."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from penstock.loops.early_stopping import EarlyStop
 
 NAN = float("nan")
@@ -48,6 +51,27 @@ def test_goes_on_waiting_after_a_resume():
 
     assert after.due
     assert after.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
+
+
+@given(
+    st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), max_size=12),
+    st.integers(0, 12),
+    st.floats(0, 0.2),
+    st.booleans(),
+)
+def test_a_resume_after_any_evaluation_changes_nothing(values, cut, min_delta, larger_is_better):
+    options = {"patience": 3, "min_delta": min_delta, "larger_is_better": larger_is_better}
+    whole, before, after = (EarlyStop("auc", **options) for _ in range(3))
+    for step, value in enumerate(values):
+        whole.update(step, value)
+    for step, value in enumerate(values[:cut]):
+        before.update(step, value)
+
+    after.load_state_dict(before.state_dict())
+    for step, value in enumerate(values[cut:], start=cut):
+        after.update(step, value)
+
+    assert after.state_dict() == whole.state_dict()
 
 
 def test_another_metric_is_watched_from_the_start():

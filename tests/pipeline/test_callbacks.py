@@ -8,6 +8,16 @@ from tests.pipeline.training_runs import log_of, parameters, steps_of, trained
 
 RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
 
+EXPECTED = {
+    "auc",
+    "binary_cross_entropy",
+    "loss",
+    "rows_per_second",
+    "learning_rate/dense",
+    "learning_rate/sparse",
+}
+"""Numbers that are told, among others that the machine measured."""
+
 
 class Listener:
     """Writes down what it is told."""
@@ -18,7 +28,9 @@ class Listener:
     def __getattr__(self, name):
         if not name.startswith("on_"):
             raise AttributeError(name)
-        return lambda step, metrics, control: self.heard.append((name, step, sorted(metrics)))
+        return lambda step, metrics, control: self.heard.append(
+            (name, step, sorted(EXPECTED & metrics.keys()))
+        )
 
 
 def test_a_callback_is_told_what_happens_in_order(desk):
@@ -28,17 +40,7 @@ def test_a_callback_is_told_what_happens_in_order(desk):
     trained(desk, sets, callbacks=[listener])
 
     found = ["auc", "binary_cross_entropy"]
-    logged = [
-        "cpu_share",
-        "learning_rate/dense",
-        "learning_rate/sparse",
-        "loss",
-        "memory_bytes",
-        "read_bytes_per_second",
-        "rows_per_second",
-        "steps_per_second",
-        "waiting_share",
-    ]
+    logged = ["learning_rate/dense", "learning_rate/sparse", "loss", "rows_per_second"]
     assert listener.heard == [
         ("on_log", 2, logged),
         ("on_save", 2, []),

@@ -14,7 +14,9 @@ HEAVY_ROWS = {"weight": [1.0, 1.0, 3.4e38, 3.4e38, 1.0, 1.0]}
 WEIGHTED = {"data_config.sample_weight_fields": ["weight"]}
 
 
-@pytest.mark.parametrize("optimizer", ["sgd_optimizer", "adagrad_optimizer", "rowwise_adagrad_optimizer"])
+@pytest.mark.parametrize(
+    "optimizer", ["sgd_optimizer", "adagrad_optimizer", "rowwise_adagrad_optimizer", "adam_optimizer"]
+)
 def test_accumulated_batches_are_one_larger_batch_to_the_last_bit(desk, optimizer):
     sparse = {"train_config.sparse_optimizer": {optimizer: {"lr": 0.1}}, "train_config.num_epochs": 3}
     larger = {"data_config.batch_size": 4, "model_dir": "larger"}
@@ -159,6 +161,12 @@ def test_train_metrics_are_logged_and_go_on_exactly(desk):
     assert all("auc" in record["train_metrics"] for record in steps_of(whole.model_dir))
     assert steps_of(resumed.model_dir) == steps_of(whole.model_dir)
     assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+
+
+def test_a_log_that_does_not_fit_the_windows_of_train_metrics_is_told(desk, caplog):
+    trained(desk, {"model_config.train_metrics": [{"auc": {}, "decay_step": 2}]})
+
+    assert "train_config: log_step_count_steps 1 is not a multiple of decay_step 2" in caplog.text
 
 
 def test_new_data_are_begun_with_everything_that_was_learned(desk):

@@ -27,11 +27,10 @@ def log_of(model_dir: Path) -> list[dict[str, Any]]:
 
 
 def steps_of(model_dir: Path) -> list[dict[str, Any]]:
-    """The lines about steps, without what a clock measured."""
-    speed = ("rows_per_second", "steps_per_second", "waiting_share", "cpu_share", "read_bytes_per_second")
-    measured = (*speed, "memory_bytes")
+    """The lines about steps: what was computed, not what a clock measured."""
+    computed = ("step", "epoch", "rows", "loss", "learning_rate", "train_metrics")
     return [
-        {key: value for key, value in record.items() if key not in measured}
+        {key: value for key, value in record.items() if key in computed}
         for record in log_of(model_dir)
         if "loss" in record
     ]

@@ -1,5 +1,6 @@
 """Everything a training loop takes, built from a run file."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from penstock.loops.sections import TrainConfig
 from penstock.loops.step import LearningRates, TrainStep
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import Timetable
+from penstock.metrics.windows import window_misfit
+from penstock.models.model import Model
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.pipeline.best import early_stop_of
@@ -34,6 +37,8 @@ from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.state import Resumable
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
+
+logger = logging.getLogger(__name__)
 
 PRECISIONS = {"BF16": torch.bfloat16}
 """What autocast computes in, by the name in the run file; requirements refuse what is not here."""
@@ -92,6 +97,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         )
         early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
         metrics = TaskMetrics(training_metrics(model), group_columns(run, training=True))
+        warn_of_windows(train, model)
         resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
         if early_stop is not None:
             resumables["early_stopping"] = early_stop
@@ -122,6 +128,14 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             train_metrics=metrics,
             resumables=resumables,
         )
+
+
+def warn_of_windows(train: TrainConfig, model: Model) -> None:
+    """Say when a log line would show a train metric in the middle of its window."""
+    decay_steps = [config.decay_step for task in model.tasks for config in task.train_metrics]
+    misfit = window_misfit(train.log_step_count_steps, decay_steps)
+    if misfit is not None:
+        logger.warning("train_config: %s", misfit)
 
 
 def total_steps(train: TrainConfig, batches_per_epoch: int | None) -> int | None:
