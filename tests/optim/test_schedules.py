@@ -3,8 +3,11 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError
+from penstock.optim.formulas import place_in_cycle
 from penstock.optim.schedules import build_schedule, preview_schedule, schedule_of
 from penstock.optim.sections import (
     ConstantLR,
@@ -104,6 +107,15 @@ def test_a_warm_restart_falls_exactly_on_its_step(first, factor, restarts):
     rates = preview_schedule(section, lr=1.0, steps=restarts[-1])
 
     assert [step for step, rate in enumerate(rates) if rate == 1.0] == restarts
+
+
+@given(st.integers(0, 10**18), st.integers(1, 1000), st.integers(1, 10))
+def test_the_cycles_before_and_the_place_in_this_one_add_up(completed, first, factor):
+    place, size = place_in_cycle(completed, first, factor)
+    before = first * (completed // first) if factor == 1 else (size - first) // (factor - 1)
+
+    assert before + place == completed
+    assert 0 <= place < size
 
 
 def test_a_restart_late_in_a_run_is_not_missed_by_one():
