@@ -11,7 +11,6 @@ What is asked through `control` happens after the step, in the order of the call
 `state_dict` and `load_state_dict` is saved with every checkpoint and comes back when the run continues.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,11 +85,6 @@ class Callbacks:
             saved = state.get(_key(place, callback))
             if saved is not None and hasattr(callback, "load_state_dict"):
                 callback.load_state_dict(saved)
-
-
-def defined(values: Mapping[str, float]) -> dict[str, float]:
-    """Without those that are undefined."""
-    return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
 def _key(place: int, callback: Any) -> str:

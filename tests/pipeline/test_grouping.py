@@ -1,0 +1,24 @@
+"""Metrics that group rows get the column of their grouping_key."""
+
+from penstock.pipeline.grouping import group_columns
+from penstock.pipeline.run_files import load_run
+from tests.pipeline.training_runs import trained
+
+BY_USER = {"model_config.metrics": [{"auc": {}}, {"grouped_auc": {"grouping_key": "user"}}]}
+BY_ITEM_COLUMN = {"model_config.metrics": [{"grouped_auc": {"grouping_key": "item_id"}}]}
+
+
+def test_a_grouping_key_is_a_feature_or_a_column(desk):
+    by_user, by_item = (load_run(desk.folder / "run.yaml", sets) for sets in (BY_USER, BY_ITEM_COLUMN))
+
+    assert group_columns(by_user, training=False) == {"user": "user_id"}
+    assert group_columns(by_item, training=False) == {"item_id": "item_id"}
+    assert group_columns(by_user, training=True) == {}
+
+
+def test_rows_are_grouped_in_evaluation(desk):
+    desk.write_clicks(user_id=[1, 1, 2, 2, 3, 3])
+
+    result = trained(desk, BY_USER)
+
+    assert result.metrics["grouped_auc"] in (0.0, 1 / 3, 2 / 3, 1.0)  # three users, one pair of rows each
