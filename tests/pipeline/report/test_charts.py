@@ -72,3 +72,7 @@ def test_a_long_series_is_thinned_and_keeps_its_ends_and_its_spike() -> None:
     assert (kept[0], kept[-1]) == (points[0], points[-1])
     assert (54_321.0, 99.0) in kept
     assert list(kept) == sorted(kept)
+
+
+def test_colours_begin_anew_after_the_last() -> None:
+    assert 'class="series color-1"' in draw_lines(CHART, [Series("tenth", [(0, 1.0), (1, 2.0)], color=9)])

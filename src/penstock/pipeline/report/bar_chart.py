@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.pipeline.report.axes import WRITE, Axis, Unit, axis_over
 from penstock.pipeline.report.markup import Markup, element, joined
+from penstock.pipeline.report.series import NUM_COLORS
 
 WIDTH = 520.0
 LEFT, RIGHT, TOP, BOTTOM = 150.0, 66.0, 8.0, 40.0
@@ -70,7 +71,7 @@ def bar(series: BarSeries, index: int, axis: Axis, top: float, unit: Unit) -> Ma
     value = series.values[index]
     if value is None:
         return Markup()
-    look = f"bar color-{series.color}" + (" hollow" if series.hollow else "")
+    look = f"bar color-{series.color % NUM_COLORS}" + (" hollow" if series.hollow else "")
     written = WRITE[unit](value)
     width = max(axis.at(value) - LEFT, 1.0)
     shape = element(
@@ -105,6 +106,6 @@ def legend(series: Sequence[BarSeries]) -> Markup:
     """Which bar is which."""
     items = []
     for each in series:
-        look = f"key block color-{each.color}" + (" hollow" if each.hollow else "")
+        look = f"key block color-{each.color % NUM_COLORS}" + (" hollow" if each.hollow else "")
         items.append(element("span", element("i", class_=look), each.name))
     return element("div", *items, class_="legend")

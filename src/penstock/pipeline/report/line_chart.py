@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.pipeline.report.axes import WRITE, Axis, Unit, axis_over
 from penstock.pipeline.report.markup import Markup, element, joined
-from penstock.pipeline.report.series import Reference, Series
+from penstock.pipeline.report.series import NUM_COLORS, Reference, Series
 
 WIDTH, HEIGHT = 520.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 14.0, 12.0, 44.0
@@ -115,7 +115,7 @@ def curve(series: Series, x_axis: Axis, y_axis: Axis) -> Markup:
     parts = [element("polyline", class_=f"series {look_of(series)}", points=places(series, x_axis, y_axis))]
     if series.dotted or len(series.points) == 1:
         parts += [
-            element("circle", class_=f"dot color-{series.color}", cx=x_axis.at(x), cy=y_axis.at(y), r="3")
+            element("circle", class_=f"dot {look_of(series)}", cx=x_axis.at(x), cy=y_axis.at(y), r="3")
             for x, y in series.points
         ]
     return joined(parts)
@@ -126,7 +126,7 @@ def ground(series: Series, x_axis: Axis, y_axis: Axis) -> Markup:
     first, last = x_axis.at(series.points[0][0]), x_axis.at(series.points[-1][0])
     base = y_axis.start
     corners = f"{first:.1f},{base:.1f} {places(series, x_axis, y_axis)} {last:.1f},{base:.1f}"
-    return element("polygon", class_=f"ground color-{series.color}", points=corners)
+    return element("polygon", class_=f"ground {look_of(series)}", points=corners)
 
 
 def places(series: Series, x_axis: Axis, y_axis: Axis) -> str:
@@ -150,7 +150,7 @@ def legend(series: Sequence[Series], reference: Reference | None) -> Markup:
 
 def look_of(series: Series) -> str:
     """Its classes in the style of the page."""
-    return f"color-{series.color}" + (" dashed" if series.dashed else "")
+    return f"color-{series.color % NUM_COLORS}" + (" dashed" if series.dashed else "")
 
 
 def values_for_pointer(chart: LineChart, series: Sequence[Series], x_axis: Axis, y_axis: Axis) -> str:

@@ -9,6 +9,9 @@ Point = tuple[float, float]
 MOST_POINTS = 600
 """Of one series: more than a chart has pixels would only make the page large."""
 
+NUM_COLORS = 8
+"""Colours of page.css; further series begin anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
