@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -69,13 +70,13 @@ def read_mask(batch: pa.RecordBatch | pa.Table, column: str, num_class: int) -> 
 
 def read_sessions(batch: pa.RecordBatch | pa.Table, column: str) -> Int64Array:
     """A number for each row, the same for equal values; a row without a value is a session of its own."""
-    values = batch.column(column)
+    values: Any = batch.column(column)
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_nested(values.type):
         raise BadValue(column, None, None, f"is a {values.type}; a session is one value")
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    places = values.indices.to_numpy(zero_copy_only=False)
+    places: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
     if not values.null_count:
         return places.astype(np.int64)
     own_sessions = np.arange(len(values), dtype=np.int64) + len(values.dictionary)
