@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from penstock.metrics.inputs import as_array, binary_rows, class_rows
-from penstock.metrics.metric import Values
+from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import RowMean, RowValues
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ class Accuracy(RowMean):
     def from_section(cls, section: "AccuracySection") -> Self:
         """The threshold and the number of classes that count as right."""
         return cls(section.threshold, section.top_k)
+
+    @property
+    def settings(self) -> Settings:
+        """What rows are counted by."""
+        return {"threshold": self._threshold, "top_k": self._top_k}
 
     def _row_values(self, preds: Values, target: Values) -> RowValues:
         predictions = as_array(preds)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.grouped_keys import group_keys
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import MetricState, Values
+from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
 from penstock.metrics.spill import LIMIT_BYTES, GroupRows, Rows, by_rank, row_dtype, rows_of
 from penstock.runtime.collectives import Collectives
 
@@ -66,7 +66,8 @@ class GroupedMetric(ABC):
         self._keep(rows)
 
     def merge(self, other: Self) -> None:
-        """Add the rows that another has seen."""
+        """Add the rows that another with the same options has seen."""
+        refuse_other_settings(self.name, self.settings, other.settings)
         for rows in other._rows.whole_or_parts():
             self._keep(rows)
         self._finished += other._finished
@@ -131,6 +132,11 @@ class GroupedMetric(ABC):
             return None
         num_rows = self._rows.num_rows + self._finished[2]
         return f"no group with {self.needed}" if num_rows else "no rows"
+
+    @property
+    def settings(self) -> Settings:
+        """What decides the value of a group and its weight: the options, which are the public attributes."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     @property
     def num_left_out(self) -> int:

@@ -6,13 +6,16 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import CheckpointError
+from penstock.config.errors import CheckpointError, DataError
 
 Values = Any
 """Predictions or labels: a NumPy array, a torch tensor, or a sequence of numbers."""
 
 MetricState = dict[str, NDArray[Any]]
 """Everything a metric has added up, by name."""
+
+Settings = Mapping[str, Any]
+"""What decides how a metric counts its rows, by name."""
 
 
 class Metric(Protocol):
@@ -51,6 +54,15 @@ class Metric(Protocol):
     def num_left_out(self) -> int:
         """Rows that were left out because their prediction is not a number."""
         ...
+
+
+def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
+    """A DataError where two metrics that are to be merged do not count alike."""
+    for name, value in own.items():
+        if other[name] != value:
+            raise DataError(
+                f"{owner}: {name} {other[name]} cannot be merged with {name} {value}; give both the same settings"
+            )
 
 
 def restored(

@@ -10,7 +10,7 @@ from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.auc import NUM_BINS
 from penstock.metrics.histogram import Thresholds, add_counts, area, one_class_only
 from penstock.metrics.inputs import class_rows
-from penstock.metrics.metric import MetricState, Values
+from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
 from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
 
@@ -41,6 +41,11 @@ class MulticlassAUC(SumsMetric):
         """With the thresholds and the average of the run file."""
         return cls(section.thresholds, section.average)
 
+    @property
+    def settings(self) -> Settings:
+        """What rows are counted by."""
+        return {"thresholds": self._num_thresholds, "average": self._average}
+
     def update(self, preds: Values, target: Values) -> None:
         """Count the rows of one batch, each once for every class."""
         rows = class_rows(preds, target, self.name)
@@ -53,6 +58,7 @@ class MulticlassAUC(SumsMetric):
 
     def merge(self, other: Self) -> None:
         """Add the counts of another; one that has seen nothing yet learns the number of classes from it."""
+        refuse_other_settings(self.name, self.settings, other.settings)
         if other._num_classes:
             self._prepare(other._num_classes)
             super().merge(other)

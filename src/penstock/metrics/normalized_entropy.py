@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from penstock.metrics.inputs import binary_rows
-from penstock.metrics.metric import Values
+from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import SumsMetric
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class NormalizedEntropy(SumsMetric):
     def from_section(cls, section: "NormalizedEntropySection") -> Self:
         """With the eta of the run file."""
         return cls(section.eta)
+
+    @property
+    def settings(self) -> Settings:
+        """What rows are counted by."""
+        return {"eta": self._eta}
 
     def update(self, preds: Values, target: Values) -> None:
         """Add the rows of one batch."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.metrics.inputs import CandidateRows, candidate_rows
-from penstock.metrics.metric import Values
+from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import RowMean, RowValues
 
 
@@ -29,6 +29,11 @@ class TopCandidates(RowMean):
     def from_section(cls, section: Any) -> Self:
         """With as many candidates as the run file says."""
         return cls(section.top_k)
+
+    @property
+    def settings(self) -> Settings:
+        """What rows are counted by."""
+        return {"top_k": self._top_k}
 
     def _row_values(self, preds: Values, target: Values) -> RowValues:
         rows = candidate_rows(preds, target, self.name)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.metrics.metric import MetricState, Values, restored
+from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings, restored
 from penstock.runtime.collectives import Collectives
 
 
@@ -46,6 +46,7 @@ class SumsMetric(ABC):
 
     def merge(self, other: Self) -> None:
         """Add the sums of another of the same kind and settings."""
+        refuse_other_settings(self.name, self.settings, other.settings)
         for name, own in self._sums.items():
             added = other._sums[name]
             if added.shape != own.shape:
@@ -72,6 +73,11 @@ class SumsMetric(ABC):
     def load_state_dict(self, state: MetricState) -> None:
         """Go on from saved sums."""
         self._sums = restored(state, self._sums, self.name)
+
+    @property
+    def settings(self) -> Settings:
+        """What decides how rows are counted, by name: only metrics that agree in it can be merged."""
+        return {}
 
     @property
     def num_left_out(self) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import MetricState, Values
+from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
 from penstock.metrics.xauc_pairs import drawn_numbers, num_pairs, num_right_pairs, pairs_numbered
 from penstock.metrics.xauc_rows import Numbers, RowSample
 
@@ -64,6 +64,12 @@ class XAUC:
             pair_weight=section.pair_weight,
         )
 
+    @property
+    def settings(self) -> Settings:
+        """What pairs are counted by."""
+        names = ("in_batch", "exact", "pair_weight", "sample_ratio", "max_pairs", "seed")
+        return {name: getattr(self, name) for name in names}
+
     def update(self, preds: Values, target: Values) -> None:
         """Add the rows of one batch."""
         predicted, labels, missing = comparable_rows(preds, target, "xauc")
@@ -76,8 +82,7 @@ class XAUC:
 
     def merge(self, other: Self) -> None:
         """Add the rows of another with the same options."""
-        if (other.in_batch, other.exact) != (self.in_batch, self.exact):
-            raise DataError("xauc: in_batch or exact differ; such metrics cannot be merged")
+        refuse_other_settings("xauc", self.settings, other.settings)
         self._counts += other._counts
         self._sum_of_shares += other._sum_of_shares
         self._num_left_out += other._num_left_out
