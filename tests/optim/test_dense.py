@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from penstock.config.errors import ConfigError
 from penstock.optim.dense import dense_optimizer
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.sections import DenseOptimizer
@@ -94,3 +95,12 @@ def test_a_model_without_dense_parameters_has_nothing_to_move():
     optimizer.step()
 
     assert optimizer.state_dict() == {"state": {}}
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("adam_optimizer", 1e38), ("sgd_optimizer", 1e39)])
+def test_a_scheduled_rate_that_overflows_is_refused_in_one_line(optimizer, rate):
+    weight = torch.nn.Parameter(torch.ones(1))
+    dense = dense_optimizer(DenseOptimizer.model_validate({optimizer: {}}), [("weight", weight)])
+
+    with pytest.raises(ConfigError, match=r"a learning rate cannot be used: lr is 1e\+3., which is infinite"):
+        set_learning_rate(dense, rate)

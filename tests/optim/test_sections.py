@@ -46,6 +46,13 @@ def test_a_rate_that_float32_cannot_hold_is_refused(optimizer):
         optimizer.model_validate({"adam_optimizer": {"lr": 1e39}})
 
 
+@pytest.mark.parametrize("optimizer", ["adam_optimizer", "adamw_optimizer"])
+def test_a_rate_that_overflows_at_the_first_step_of_adam_is_refused(optimizer):
+    told = r"lr is 1e\+38, which is infinite in the float32 of parameters when divided by 1 - beta1 \(0.1\)"
+    with pytest.raises(ValidationError, match=rf"{told}; the largest is 3.403e\+37"):
+        DenseOptimizer.model_validate({optimizer: {"lr": 1e38}})
+
+
 def test_nesterov_without_momentum_is_refused():
     with pytest.raises(ValidationError, match="needs a momentum above 0 and no dampening"):
         DenseOptimizer.model_validate({"sgd_optimizer": {"nesterov": True, "dampening": 0.5}})

@@ -10,7 +10,7 @@ from penstock.config.custom import CustomPart
 from penstock.config.markers import Ignored
 from penstock.config.section import Section
 from penstock.config.values import Probability
-from penstock.optim.sections.numbers import LearningRate, MomentDecay
+from penstock.optim.sections.numbers import LearningRate, MomentDecay, refuse_unusable_rate
 from penstock.optim.sections.schedules import ScheduleOptions
 
 _FUSED = Ignored("the implementation is chosen by the device")
@@ -78,6 +78,11 @@ class AdamOptions(DenseOptions):
 
     fused: Annotated[bool, _FUSED] = False
     """Of the old schema."""
+
+    @model_validator(mode="after")
+    def _first_step_is_finite(self) -> Self:
+        refuse_unusable_rate(self.lr, self.beta1)
+        return self
 
 
 class AdamOptimizer(AdamOptions):
