@@ -36,6 +36,9 @@ class Recorder:
     def compute(self):
         return {"count": float(len(self.seen))}
 
+    def remarks(self):
+        return {}
+
 
 class Doubler:
     """Predicts twice the label; its loss is the weighted mean of the labels."""

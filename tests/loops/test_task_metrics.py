@@ -52,3 +52,14 @@ def test_a_grouping_key_is_a_column_that_the_batch_carries_along():
     TaskMetrics({"listening": listening}, {"user": "user_id"}).update({}, CLICKS)
 
     assert listening.groups == ["ann", "bob"]
+
+
+def test_what_there_is_to_say_about_a_value_is_told_beside_it():
+    metrics = auc_metrics()
+    assert metrics.remarks() == {"auc": "no rows"}
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert metrics.remarks() == {}
+
+    metrics.update({"probs": torch.tensor([0.2, float("nan")])}, CLICKS)
+    assert metrics.remarks() == {"auc": "without 1 row whose prediction is NaN"}

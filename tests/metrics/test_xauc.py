@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.metrics.reducing import reduced
@@ -253,3 +254,10 @@ def test_the_run_file_decides():
 
     assert (metric.in_batch, metric.sample_ratio, metric.max_pairs) == (True, 0.5, 7)
     assert (metric.exact, metric.pair_weight) == (False, False)
+
+
+def test_a_run_file_cannot_ask_for_batches_and_for_the_whole_set():
+    with pytest.raises(
+        ValidationError, match="in_batch and exact exclude each other; leave out one of the two"
+    ):
+        XaucSection.model_validate({"in_batch": True, "exact": True})

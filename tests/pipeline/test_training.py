@@ -191,3 +191,68 @@ def test_a_run_on_new_data_that_was_stopped_goes_on_in_these(desk):
 
     assert again.steps == 6
     assert parameters(again.checkpoint) == parameters(desk.folder / "kept")
+
+
+IN_BATCH = {
+    "model_config.losses": [{"l2_loss": {}}],
+    "model_config.metrics": [{"xauc": {"in_batch": True}}],
+}
+
+
+def test_xauc_inside_batches_of_neighbours_is_told(desk, caplog):
+    trained(desk, IN_BATCH | {"model_config.train_metrics": [{"xauc": {"in_batch": True}, "decay_step": 1}]})
+
+    told = [record.message for record in caplog.records if "xauc" in record.message]
+    assert [message.split(":")[0] for message in told] == [
+        "model_config.metrics",
+        "model_config.train_metrics",
+    ]
+    assert told[0].endswith(
+        "xauc with in_batch compares rows that lie side by side in the data, and data_config.shuffle is off; "
+        "shuffle them, or leave in_batch out"
+    )
+
+
+def test_check_tells_of_xauc_inside_batches_too(desk):
+    desk.write_run(("binary_cross_entropy", "l2_loss"), ("{auc: {}}", "{xauc: {in_batch: true}}"))
+
+    done = desk.penstock("check", "run.yaml")
+
+    assert (done.exit_code, done.stderr.count("model_config.metrics: xauc with in_batch")) == (0, 1)
+
+
+def test_shuffled_rows_may_be_compared_inside_batches(desk, caplog):
+    trained(desk, IN_BATCH | {"data_config.shuffle": True})
+
+    assert "xauc" not in caplog.text
+
+
+def test_a_metric_without_a_value_says_why_wherever_it_is_told(desk):
+    desk.write_clicks(click=[0, 0, 0, 0, 0, 0])
+    desk.write_run()
+
+    done = desk.penstock("train", "run.yaml", "--plain")
+    again = desk.penstock("eval", "run.yaml", "--eval_result_filename", "result.json")
+
+    assert "auc undefined (no positive rows)" in done.stdout
+    assert "auc undefined (no positive rows)" in done.stderr  # the line of the evaluation on the way
+    assert "auc undefined (no positive rows)" in again.stdout
+    record = json.loads((desk.folder / "run/eval_result.jsonl").read_text())
+    assert (record["metrics"], record["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
+    result = json.loads((desk.folder / "run/result.json").read_text())
+    assert (result["metrics"], result["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
+
+
+SHUFFLED = {"data_config.shuffle": True, "train_config.num_epochs": 2}
+
+
+def test_one_seed_gives_the_same_bytes_and_another_seed_others(desk):
+    runs = [
+        trained(desk, SHUFFLED | {"model_dir": name, "train_config.seed": seed})
+        for name, seed in (("one", 1), ("again", 1), ("two", 2))
+    ]
+
+    one, again, two = (parameters(run.checkpoint) for run in runs)
+    assert one == again
+    assert tensors(runs[0].checkpoint) != tensors(runs[2].checkpoint)
+    assert one.keys() == two.keys()

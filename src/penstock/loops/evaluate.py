@@ -54,6 +54,9 @@ class Evaluation:
     calibration: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """Predicted and observed rates by bins, for the metrics that have counted them."""
 
+    remarks: dict[str, str] = field(default_factory=dict)
+    """By metric: why it is undefined, or how many rows it is without."""
+
 
 def evaluate(
     model: nn.Module,
@@ -71,7 +74,7 @@ def evaluate(
             losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
             num_rows += batch.num_rows
             on_batch(batch)
-    return Evaluation(metrics.compute(), losses.compute(), num_rows)
+    return Evaluation(metrics.compute(), losses.compute(), num_rows, remarks=metrics.remarks())
 
 
 @contextmanager

@@ -37,6 +37,17 @@ class TaskMetrics:
         """The values now, by name; NaN where undefined."""
         return {name: metric.compute() for name, metric in self._metrics.items()}
 
+    def remarks(self) -> dict[str, str]:
+        """What a reader of the values must know, by name: why one is undefined, or how many rows it is without."""
+        found = {}
+        for name, bound in self._metrics.items():
+            reason, num_left_out = bound.metric.undefined_because, bound.metric.num_left_out
+            rows = _left_out(num_left_out)
+            remark = "; ".join(filter(None, (reason, rows)))
+            if remark:
+                found[name] = remark
+        return found
+
     def reset(self) -> None:
         """Forget every row."""
         for metric in self._metrics.values():
@@ -57,3 +68,7 @@ class TaskMetrics:
         if carried is None:
             return {}
         return {key: carried.column(column) for key, column in self._group_columns.items()}
+
+
+def _left_out(num_rows: int) -> str:
+    return f"without {num_rows:,} row{'s' * (num_rows > 1)} whose prediction is NaN" if num_rows else ""

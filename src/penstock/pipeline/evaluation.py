@@ -162,6 +162,7 @@ def write_result(path: Path, result: EvaluationResult) -> None:
         "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
         "metrics": result.evaluation.metrics,
         "losses": result.evaluation.losses,
+        **({"remarks": result.evaluation.remarks} if result.evaluation.remarks else {}),
     }
     staging = path.with_name(f".{path.name}.tmp")
     staging.write_text(json.dumps(finite(facts), indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -144,12 +144,15 @@ class TrainingHooks:
         if evaluation is None:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
-        self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {numbers(told(evaluation))}")
+        found = numbers(told(evaluation), evaluation.remarks)
+        self._bar.note(f"eval: step {progress.step:,}, epoch {progress.epoch}: {found}")
         self._observers.after_evaluation(progress.step, evaluation)
         self._hear(progress, evaluation)
         seconds = time.perf_counter() - started_at
         saved = self._saver.saved_step == progress.step
-        self._saver.folder.evaluations.write(evaluation_record(progress, evaluation, seconds, saved))
+        record = evaluation_record(progress, evaluation, seconds, saved)
+        remarks = {"remarks": evaluation.remarks} if evaluation.remarks else {}
+        self._saver.folder.evaluations.write(record | remarks)
 
     def interrupted(self) -> bool:
         """After a signal, or past the memory limit where that is to stop the run."""

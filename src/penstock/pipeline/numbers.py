@@ -4,9 +4,10 @@ import math
 from collections.abc import Mapping
 
 
-def numbers(values: Mapping[str, float]) -> str:
-    """Names and values on one line."""
-    return "  ".join(f"{name} {number(value)}" for name, value in values.items())
+def numbers(values: Mapping[str, float], remarks: Mapping[str, str] | None = None) -> str:
+    """Names and values on one line; behind a value what there is to say about it."""
+    told = {name: f" ({remark})" for name, remark in (remarks or {}).items()}
+    return "  ".join(f"{name} {number(value)}{told.get(name, '')}" for name, value in values.items())
 
 
 def number(value: float) -> str:

@@ -8,6 +8,7 @@ from penstock.config.sizes import format_size
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.machine_use import MachineUse
+from penstock.pipeline.numbers import number
 from penstock.runtime.journal import Journal
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import Fields
@@ -85,7 +86,7 @@ class StepLog:
         report = self._monitor.report
         return {
             "loss": f"{loss:.4f}",
-            **{name: f"{value:.4f}" for name, value in metrics.items()},
+            **{name: number(value) for name, value in metrics.items()},
             "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
             "steps/s": f"{(progress.step - self._start_step) / seconds:,.1f}",
             "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),

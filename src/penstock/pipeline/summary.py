@@ -89,7 +89,7 @@ def evaluation_line(result: TrainResult) -> str:
     if result.evaluated_step is None:
         return "nothing was evaluated"
     of_step = "" if result.evaluated_step == result.steps else f" (of step {result.evaluated_step:,})"
-    return numbers({**result.losses, **result.metrics}) + of_step
+    return numbers({**result.losses, **result.metrics}, result.remarks) + of_step
 
 
 def evaluation_summary(result: EvaluationResult) -> str:
@@ -100,7 +100,7 @@ def evaluation_summary(result: EvaluationResult) -> str:
             ("checkpoint", str(result.checkpoint)),
             ("rows", f"{evaluation.rows:,} in {result.seconds:.1f} s"),
             *bad_rows_lines(result),
-            ("eval", numbers({**evaluation.losses, **evaluation.metrics})),
+            ("eval", numbers({**evaluation.losses, **evaluation.metrics}, evaluation.remarks)),
             ("memory", memory_line(result.memory)),
         ]
     )

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,9 @@ class TrainResult:
 
     advice: str | None = None
     """What the step advisor would change, where the model waited for its data."""
+
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    """By metric: why it is undefined, or how many rows it is without."""
 
     report: Path | None = None
     """The page that explains the run; None where it could not be written."""
@@ -154,6 +157,7 @@ def run_training(
         seconds=time.perf_counter() - started_at,
         metrics=hooks.evaluation.metrics if hooks.evaluation else {},
         losses=hooks.evaluation.losses if hooks.evaluation else {},
+        remarks=hooks.evaluation.remarks if hooks.evaluation else {},
         evaluated_step=hooks.evaluated_step,
         memory=monitor.report,
         stages=measured_use(training.budget, monitor.report, training.model_bytes),

@@ -98,6 +98,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
         metrics = TaskMetrics(training_metrics(model), group_columns(run, training=True))
         warn_of_windows(train, model)
+        warn_of_cuts(model, data.shuffle)
         resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
         if early_stop is not None:
             resumables["early_stopping"] = early_stop
@@ -136,6 +137,21 @@ def warn_of_windows(train: TrainConfig, model: Model) -> None:
     misfit = window_misfit(train.log_step_count_steps, decay_steps)
     if misfit is not None:
         logger.warning("train_config: %s", misfit)
+
+
+def warn_of_cuts(model: Model, shuffled: bool) -> None:
+    """Say when a metric compares rows of one batch only, and these are neighbours in the data."""
+    if shuffled:
+        return
+    for task in model.tasks:
+        for key in ("metrics", "train_metrics"):
+            if any(config.xauc is not None and config.xauc.in_batch for config in getattr(task, key)):
+                logger.warning(
+                    "%s.%s: xauc with in_batch compares rows that lie side by side in the data, and "
+                    "data_config.shuffle is off; shuffle them, or leave in_batch out",
+                    task.path,
+                    key,
+                )
 
 
 def total_steps(train: TrainConfig, batches_per_epoch: int | None) -> int | None:

@@ -128,6 +128,12 @@ class XAUC(Section):
     pair_weight: bool = True
     """With in_batch: a batch counts by its pairs; false gives the plain mean over batches."""
 
+    @model_validator(mode="after")
+    def _exact_is_of_the_whole_set(self) -> Self:
+        if self.in_batch and self.exact:
+            raise ValueError("in_batch and exact exclude each other; leave out one of the two")
+        return self
+
 
 class GroupedXAUC(Section):
     """XAUC of each group, weighted by its rows."""
