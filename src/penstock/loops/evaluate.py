@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -53,6 +53,9 @@ class Evaluation:
     rows: int
     calibration: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """Predicted and observed rates by bins, for the metrics that have counted them."""
+
+    group_auc: list[dict[str, Any]] = field(default_factory=list)
+    """`group`, `rows` and `auc` of the largest groups, where a metric groups rows."""
 
     remarks: dict[str, str] = field(default_factory=dict)
     """By metric: why it is undefined, or how many rows it is without."""

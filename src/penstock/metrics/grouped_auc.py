@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.metrics.group_names import GroupNames
 from penstock.metrics.grouped import GroupedMetric, Totals
+from penstock.metrics.largest_groups import largest_groups
+from penstock.metrics.metric import Values
 from penstock.metrics.segments import GroupAreas, group_areas
 from penstock.metrics.spill import LIMIT_BYTES, Rows
 
@@ -39,11 +42,39 @@ class GroupedAUC(GroupedMetric):
             raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(_WEIGHTS)}")
         super().__init__(limit_bytes=limit_bytes, folder=folder)
         self.weight = str(weight)
+        self._names = GroupNames()
 
     @classmethod
     def from_section(cls, section: "GroupedAucSection") -> Self:
         """The grouping key says which column `update` is given."""
         return cls(section.weight.value)
+
+    def update(self, preds: Values, target: Values, groups: Any) -> None:
+        """Keep the rows of one batch, and ids of groups by which `largest_groups` can call them."""
+        super().update(preds, target, groups)
+        self._names.see(groups)
+
+    def merge(self, other: Self) -> None:
+        """Add the rows that another has seen."""
+        super().merge(other)
+        self._names = self._names.joined(other._names)
+
+    def reset(self) -> None:
+        """Forget every row, and remove what is on disk."""
+        super().reset()
+        self._names = GroupNames()
+
+    close = reset
+
+    def largest_groups(self, most: int) -> list[tuple[int | str, int, float | None]]:
+        """Id, rows and area of the groups with most rows, of those that this rank has seen.
+
+        The area is None where a group has one class. Of ids that are not integers only those of the first rows are
+        known; others are given by their hash. It is one more pass over the rows.
+        """
+        found = largest_groups(self._rows.whole_or_parts(), most)
+        names = self._names.of([group.key for group in found])
+        return [(name, group.num_rows, group.area) for name, group in zip(names, found, strict=True)]
 
     def _labels(self, target: NDArray[Any]) -> NDArray[np.bool_]:
         return binary_labels(target, self.name)

@@ -13,7 +13,8 @@ from penstock.prep.profile.hashes import value_hashes
 
 Keys = NDArray[np.uint64]
 
-_NULL_KEY = np.uint64(0x6E6F2067726F7570)
+NULL_KEY = np.uint64(0x6E6F2067726F7570)
+"""Of integers that are missing."""
 
 
 def group_keys(groups: Any, owner: str) -> Keys:
@@ -53,5 +54,5 @@ def _arrow_keys(groups: Any) -> Keys:
         return value_hashes(groups)
     keys = _bits(pc.fill_null(groups, 0).to_numpy())
     if groups.null_count:
-        keys[groups.is_null().to_numpy(zero_copy_only=False)] = _NULL_KEY
+        keys[groups.is_null().to_numpy(zero_copy_only=False)] = NULL_KEY
     return keys

@@ -21,6 +21,7 @@ def evaluation_record(
         "seconds": round(seconds, 3),
         "checkpoint": f"step-{progress.step}" if saved else None,
         **({"calibration_bins": evaluation.calibration} if evaluation.calibration else {}),
+        **({"group_auc": evaluation.group_auc} if evaluation.group_auc else {}),
     }
 
 

@@ -1,0 +1,38 @@
+"""The groups with most rows, and the area under the ROC curve of each."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.metrics.segments import group_areas
+from penstock.metrics.spill import Rows
+
+
+class LargeGroup(NamedTuple):
+    """One group; `area` is None where it has one class only."""
+
+    num_rows: int
+    key: int
+    area: float | None
+
+
+def largest_groups(parts: Iterable[Rows], most: int) -> list[LargeGroup]:
+    """The largest groups of all parts, the largest first, then by key; each group lies in one part as a whole."""
+    found: list[LargeGroup] = []
+    for rows in parts:
+        found = heapq.nsmallest(
+            most, [*found, *_largest_of(rows, most)], key=lambda group: (-group.num_rows, group.key)
+        )
+    return found
+
+
+def _largest_of(rows: Rows, most: int) -> Iterator[LargeGroup]:
+    keys, counts = np.unique(rows["key"], return_counts=True)
+    largest = np.lexsort((keys, -counts))[:most]
+    candidates = rows[np.isin(rows["key"], keys[largest])]
+    for key, num_rows in zip(keys[largest], counts[largest].tolist(), strict=True):
+        group = candidates[candidates["key"] == key]
+        areas = group_areas(np.array(group["key"]), np.array(group["pred"]), np.array(group["target"])).areas
+        yield LargeGroup(num_rows, int(key), float(areas[0]) if len(areas) else None)
