@@ -5,6 +5,7 @@ import torch
 
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.metrics.auc import AUC
+from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
@@ -63,3 +64,24 @@ def test_what_there_is_to_say_about_a_value_is_told_beside_it():
 
     metrics.update({"probs": torch.tensor([0.2, float("nan")])}, CLICKS)
     assert metrics.remarks() == {"auc": "without 1 row whose prediction is NaN"}
+
+
+def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
+    before = auc_metrics()
+    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    after = TaskMetrics({"auc": BoundMetric("auc", AUC(50), "probs", "click")})
+
+    after.load_state_dict(before.state_dict())
+
+    assert after.remarks() == {"auc": "no rows"}
+    assert "the metric 'auc' counted otherwise so far and starts anew" in caplog.text
+
+
+def test_rows_on_disk_go_at_the_end_of_a_block(tmp_path):
+    exact = ExactAUC(limit_bytes=24, folder=tmp_path)
+
+    with TaskMetrics({"auc": BoundMetric("auc", exact, "probs", "click")}) as metrics:
+        metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+        assert list(tmp_path.iterdir())
+
+    assert not list(tmp_path.iterdir())

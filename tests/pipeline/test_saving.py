@@ -122,3 +122,18 @@ def test_evaluations_are_read_at_a_save_only_where_checkpoints_go(desk, monkeypa
 
     assert done.exit_code == 0
     assert bool(calls) == asked
+
+
+@pytest.mark.parametrize(
+    "dense", ["{sgd_optimizer: {lr: 0.1}}", "{adam_optimizer: {lr: 0.1}, ema: {decay: 0.5}}"]
+)
+def test_other_optimizers_do_not_continue_and_the_cure_that_is_told_works(trained_desk, dense):
+    trained_desk.write_run(("{adam_optimizer: {lr: 0.1}}", dense), ("num_epochs: 1", "num_epochs: 2"))
+
+    refused = continued(trained_desk)
+    anew = continued(trained_desk, "--ignore_restore_optimizer")
+
+    assert refused.exit_code == 1
+    assert f"{CHECKPOINT}: was trained with other optimizers or running means: " in refused.stderr
+    assert "; choose those again, or start them anew with --ignore_restore_optimizer" in refused.stderr
+    assert anew.exit_code == 0, anew.stderr

@@ -44,7 +44,15 @@ def load_training_state(
     """Bring model and optimizers to where they were; a checkpoint that does not fit is refused by name."""
     dense_names = (name.removeprefix(_DENSE) for name in checkpoint.names if name.startswith(_DENSE))
     _create_state(dense_optimizer, {name.rpartition(".")[0] for name in dense_names})
-    checkpoint.load_tensors(training_state(model, dense_optimizer, averages))
+    state = training_state(model, dense_optimizer, averages)
+    difference = checkpoint.difference(state)
+    names = (*difference.missing, *difference.extra, *difference.changed)
+    if names and not any(name.startswith(_MODEL) for name in names):
+        raise CheckpointError(
+            f"{checkpoint.path}: was trained with other optimizers or running means: {difference}; choose those again, "
+            "or start them anew with --ignore_restore_optimizer"
+        )
+    checkpoint.load_tensors(state)
 
 
 def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:

@@ -1,23 +1,39 @@
 """The metrics of all tasks of a model, fed batch by batch, in training and in evaluation."""
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 
+from penstock.config.errors import CheckpointError
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 
+_logger = logging.getLogger(__name__)
+
 
 class TaskMetrics:
-    """Metrics by result name. Those of training have a state that is part of the checkpoint."""
+    """Metrics by result name. Those of training have a state that is part of the checkpoint.
+
+    At the end of a `with` block every row is forgotten, so that what is kept in memory and on disk goes at once.
+    """
 
     def __init__(
         self, metrics: Mapping[str, BoundMetric], group_columns: Mapping[str, str] | None = None
     ) -> None:
         """`group_columns` says which of the columns that a batch carries along a grouping_key means."""
         self._metrics, self._group_columns = metrics, dict(group_columns or {})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.reset()
 
     def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
         """Add one batch. Predictions of less than 32 bits, as autocast gives them, are widened."""
@@ -58,10 +74,15 @@ class TaskMetrics:
         return {name: metric.metric.state_dict() for name, metric in self._metrics.items()}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on counting; a metric that the run did not have before starts anew."""
+        """Go on counting; a metric that the run did not have before, or with other options, starts anew."""
         for name, metric in self._metrics.items():
-            if name in state:
+            if name not in state:
+                continue
+            try:
                 metric.metric.load_state_dict(state[name])
+            except CheckpointError as error:
+                _logger.warning("the metric '%s' counted otherwise so far and starts anew (%s)", name, error)
+                metric.metric.reset()
 
     def _groups(self, batch: Batch) -> dict[str, Any]:
         carried = batch.reserves.get() if self._group_columns else None

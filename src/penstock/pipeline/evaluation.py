@@ -67,25 +67,27 @@ class Evaluator:
         options = self._run.eval_config
         display = open_display("eval", "batch", self._plain or self._during_training)
         metrics = evaluation_metrics(self._sharded.model)
+        counted = TaskMetrics(metrics, self._groups)
         bar = Progress(display, every=options.log_step_count_steps, show_end=not self._during_training)
         averaged = self._sharded.averaged(scores_by_averages(self._run))
-        with self._monitor.stage("evaluate"), averaged, self._batches() as batches, bar:
+        with self._monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
             evaluation = evaluate_loop(
                 self._sharded.module,
                 self._sharded.model,
                 takewhile(
                     lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
                 ),
-                TaskMetrics(metrics, self._groups),
+                counted,
                 on_batch=lambda _: bar.advance(),
             )
+            calibration = calibration_bins(metrics)
         # What the pool keeps for later is not needed before the next evaluation.
         pa.default_memory_pool().release_unused()
         if stop_requested():
             return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
-        return replace(evaluation, calibration=calibration_bins(metrics))
+        return replace(evaluation, calibration=calibration)
 
     def _batches(self) -> Prefetch[Batch]:
         data = self._run.data_config
