@@ -19,6 +19,7 @@ from penstock.loops.train import no_batch
 from penstock.pipeline.averages import scores_by_averages
 from penstock.pipeline.calibration_bins import calibration_bins
 from penstock.pipeline.data import DataSource, scoring_batches
+from penstock.pipeline.group_auc import group_auc
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.pipeline.model_dir import ModelDir
@@ -80,14 +81,14 @@ class Evaluator:
                 counted,
                 on_batch=lambda _: bar.advance(),
             )
-            calibration = calibration_bins(metrics)
+            calibration, groups = calibration_bins(metrics), group_auc(metrics)
         # What the pool keeps for later is not needed before the next evaluation.
         pa.default_memory_pool().release_unused()
         if stop_requested():
             return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
-        return replace(evaluation, calibration=calibration)
+        return replace(evaluation, calibration=calibration, group_auc=groups)
 
     def _batches(self) -> Prefetch[Batch]:
         data = self._run.data_config
