@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock.metrics.segments import group_areas
+from penstock.metrics.segments import group_areas, segment_starts, sorted_keys
 from penstock.metrics.spill import Rows
 
 
@@ -29,10 +29,11 @@ def largest_groups(parts: Iterable[Rows], most: int) -> list[LargeGroup]:
 
 
 def _largest_of(rows: Rows, most: int) -> Iterator[LargeGroup]:
-    keys, counts = np.unique(rows["key"], return_counts=True)
-    largest = np.lexsort((keys, -counts))[:most]
-    candidates = rows[np.isin(rows["key"], keys[largest])]
-    for key, num_rows in zip(keys[largest], counts[largest].tolist(), strict=True):
-        group = candidates[candidates["key"] == key]
+    order, keys = sorted_keys(np.array(rows["key"]))
+    starts = segment_starts(keys)
+    counts = np.diff(starts, append=len(keys))
+    for index in np.argsort(-counts, kind="stable")[:most]:
+        start, num_rows = starts[index], int(counts[index])
+        group = rows[order[start : start + num_rows]]
         areas = group_areas(np.array(group["key"]), np.array(group["pred"]), np.array(group["target"])).areas
-        yield LargeGroup(num_rows, int(key), float(areas[0]) if len(areas) else None)
+        yield LargeGroup(num_rows, int(keys[start]), float(areas[0]) if len(areas) else None)

@@ -65,7 +65,7 @@ def segment_starts(values: NDArray[Any]) -> Indices:
 def _sorted_words(
     keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    order, keys = _sorted_keys(keys)
+    order, keys = sorted_keys(keys)
     is_new = np.zeros(len(keys), np.uint64)
     is_new[1:] = keys[1:] != keys[:-1]
     words = np.cumsum(is_new, dtype=np.uint64)
@@ -77,7 +77,7 @@ def _sorted_words(
     return words
 
 
-def _sorted_keys(keys: NDArray[np.uint64]) -> tuple[Indices, NDArray[np.uint64]]:
+def sorted_keys(keys: NDArray[np.uint64]) -> tuple[Indices, NDArray[np.uint64]]:
     """The order of the keys, and the keys in it; keys that leave room for the row's number are sorted with it."""
     index_bits = np.uint64(len(keys).bit_length())
     if not len(keys) or keys.max() >> (np.uint64(64) - index_bits):
