@@ -53,6 +53,12 @@ def test_a_rate_that_overflows_at_the_first_step_of_adam_is_refused(optimizer):
         DenseOptimizer.model_validate({optimizer: {"lr": 1e38}})
 
 
+@pytest.mark.parametrize("optimizer", [DenseOptimizer, SparseOptimizer])
+def test_a_weight_decay_that_float32_cannot_hold_is_refused(optimizer):
+    with pytest.raises(ValidationError, match=r"is 1e\+39, which is infinite in the float32 of parameters"):
+        optimizer.model_validate({"adam_optimizer": {"weight_decay": 1e39}})
+
+
 def test_nesterov_without_momentum_is_refused():
     with pytest.raises(ValidationError, match="needs a momentum above 0 and no dampening"):
         DenseOptimizer.model_validate({"sgd_optimizer": {"nesterov": True, "dampening": 0.5}})

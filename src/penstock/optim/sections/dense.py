@@ -10,7 +10,7 @@ from penstock.config.custom import CustomPart
 from penstock.config.markers import Ignored
 from penstock.config.section import Section
 from penstock.config.values import Probability
-from penstock.optim.sections.numbers import LearningRate, MomentDecay, refuse_unusable_rate
+from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay, refuse_unusable_rate
 from penstock.optim.sections.schedules import ScheduleOptions
 
 _FUSED = Ignored("the implementation is chosen by the device")
@@ -22,7 +22,7 @@ class DenseOptions(Section):
     lr: LearningRate = 0.002
     """Base learning rate."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
 

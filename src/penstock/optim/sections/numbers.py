@@ -28,5 +28,8 @@ def refuse_unusable_rate(lr: float, beta1: float = 0.0) -> None:
 LearningRate = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
 """A rate from 0 on that a parameter can still be multiplied by."""
 
+WeightDecay = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
+"""A pull towards 0, from 0 on, that a parameter can still be multiplied by."""
+
 MomentDecay = Annotated[float, Field(ge=0, lt=1)]
 """The share of a running mean that is kept; with 1 it would never learn."""

@@ -8,7 +8,7 @@ from pydantic import NonNegativeFloat, PositiveFloat
 
 from penstock.config.section import Section
 from penstock.config.values import Probability
-from penstock.optim.sections.numbers import LearningRate, MomentDecay
+from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay
 from penstock.optim.sections.schedules import ScheduleOptions
 
 
@@ -42,7 +42,7 @@ class FusedMomentOptions(FusedOptions):
     beta2: MomentDecay = 0.999
     """Decay of the mean of squared gradients."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -60,7 +60,7 @@ class FusedAdagradOptimizer(FusedOptions):
 class FusedRowWiseAdagradOptimizer(FusedOptions):
     """Adagrad with one accumulator for each row."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
     weight_decay_mode: WeightDecayMode = WeightDecayMode.NONE
@@ -89,7 +89,7 @@ class FusedLarsSGDOptimizer(FusedOptions):
     momentum: Probability = 0.9
     """Share of the last update that is kept."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -102,7 +102,7 @@ class FusedAdadeltaOptimizer(FusedOptions):
     eps: PositiveFloat = 1e-06
     """Keeps the division finite."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
 
@@ -115,7 +115,7 @@ class FusedRMSpropOptimizer(FusedOptions):
     eps: PositiveFloat = 1e-08
     """Keeps the division finite."""
 
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: WeightDecay = 0.0
     """Pull of the weights towards 0."""
 
 
