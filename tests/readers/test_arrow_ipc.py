@@ -1,5 +1,6 @@
 """Arrow IPC files and streams: rows equal the tables, whatever their record batches and the size of the share."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -383,6 +384,17 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
 
     with pytest.raises(DataError, match=message):
         open_path(tmp_path)
+
+
+@pytest.mark.parametrize("value", [0x7F, 0x80], ids=["huge", "negative"])
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path, compression: str | None, value: int) -> None:
+    path = write(tmp_path / "a.arrow", table_of(0, 4), "file", compression, batch_rows=4)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with suppress(DataError, BudgetExceeded):
+            assert all(batch.num_rows for batch in open_path(path))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

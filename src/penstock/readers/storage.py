@@ -37,7 +37,12 @@ def open_input(path: str) -> pa.NativeFile:
 
 
 def read_at(source: pa.NativeFile, num_bytes: int, offset: int) -> bytes:
-    """Bytes of an open file from an offset on; fewer only at its end."""
+    """Bytes of an open file from an offset on; fewer only at its end. A damaged file may ask for the impossible."""
+    if num_bytes < 0 or offset < 0:
+        raise ValueError(f"a range of {num_bytes} bytes from {offset} on")
+    num_bytes = min(num_bytes, source.size() - offset)
+    if num_bytes <= 0:
+        return b""
     return source.read_at(num_bytes, offset)  # type: ignore[call-arg] # the stubs know no offset
 
 
