@@ -16,6 +16,13 @@ def test_a_grouping_key_is_a_feature_or_a_column(desk):
     assert group_columns(by_user, training=True) == {}
 
 
+def test_no_feature_is_called_unread_because_a_metric_groups_by_another(desk, caplog):
+    caplog.set_level("INFO")
+    group_columns(load_run(desk.folder / "run.yaml", BY_USER), training=False)
+
+    assert not [message for message in caplog.messages if "not read" in message]
+
+
 def test_rows_are_grouped_in_evaluation(desk):
     desk.write_clicks(user_id=[1, 1, 2, 2, 3, 3])
 

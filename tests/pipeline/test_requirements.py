@@ -100,6 +100,21 @@ def test_early_stopping_watches_a_metric_that_there_is():
     )
 
 
+def test_what_is_best_near_1_decides_nothing():
+    data = with_early_stopping(metric="calibration") | {
+        "export_config": {"best_exporter_metric": "calibration"}
+    }
+    data["model_config"]["metrics"] = [{"calibration": {}}]
+
+    with pytest.raises(ConfigError) as error:
+        require_for_training(RunConfig.model_validate(data))
+
+    assert [problem.path for problem in error.value.problems] == [
+        "export_config.best_exporter_metric",
+        "train_config.early_stopping.metric",
+    ]
+
+
 def test_early_stopping_needs_evaluations():
     with pytest.raises(ConfigError, match=r"early_stopping: needs eval_input_path"):
         require_for_training(RunConfig.model_validate(with_early_stopping() | {"eval_input_path": ""}))

@@ -15,7 +15,9 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Where to write the page; MODEL_DIR/report.html if absent."),
+        typer.Option(
+            "--output", help="Where to write the page; MODEL_DIR/report.html, or comparison.html, if absent."
+        ),
     ] = None,
 ) -> None:
     """Write a page with the curves, memory, data and configuration of a run, or of several beside each other."""

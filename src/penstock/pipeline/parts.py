@@ -11,6 +11,7 @@ from penstock.features.parser import Parser
 from penstock.features.side_columns import SideColumns
 from penstock.models import build_model as build_model_of
 from penstock.models.sections import ModelConfig
+from penstock.pipeline.grouping import columns_of
 from penstock.pipeline.requirements import model_section, require_available
 from penstock.pipeline.run_config import RunConfig
 from penstock.readers.columns import project
@@ -42,9 +43,7 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
 def session_columns(model: ModelConfig, run: RunConfig) -> dict[str, str]:
     """The column of every session_name: that of the feature of this name, or else the one called so."""
     names = model.session_names()
-    features = build_features(run.feature_configs, run.data_config, names) if names else []
-    inputs = {feature.name: feature.inputs for feature in features}
-    return {name: inputs[name][0] if name in inputs else name for name in names}
+    return columns_of(run, names)
 
 
 def build_model(run: RunConfig) -> "Model":

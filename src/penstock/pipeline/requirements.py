@@ -109,6 +109,10 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
+_BEST_NEAR_1 = "calibration"
+_NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
+
+
 def _best_metric(run: RunConfig) -> Iterator[Problem]:
     """The metric that picks the best checkpoint must be one that evaluation gives."""
     name, known = run.export_config.best_exporter_metric, result_names(run.model)
@@ -117,6 +121,8 @@ def _best_metric(run: RunConfig) -> Iterator[Problem]:
     if asked_for and run.model is not None and name not in known:
         message = f"evaluation does not give '{name}'; {hint(name, known)}"
         yield Problem("export_config.best_exporter_metric", message)
+    if asked_for and name.startswith(_BEST_NEAR_1):
+        yield Problem("export_config.best_exporter_metric", _NO_DIRECTION)
 
 
 def _early_stopping(run: RunConfig) -> Iterator[Problem]:
@@ -128,6 +134,8 @@ def _early_stopping(run: RunConfig) -> Iterator[Problem]:
     if run.model is not None and section.metric not in known:
         message = f"evaluation does not give '{section.metric}'; {hint(section.metric, known)}"
         yield Problem("train_config.early_stopping.metric", message)
+    if section.metric.startswith(_BEST_NEAR_1):
+        yield Problem("train_config.early_stopping.metric", _NO_DIRECTION)
     if not run.eval_input_path:
         yield Problem("train_config.early_stopping", "needs eval_input_path: without it nothing is evaluated")
 

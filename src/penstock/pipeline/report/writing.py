@@ -8,14 +8,16 @@ from penstock.pipeline.report.page import page_of
 from penstock.pipeline.report.run_record import previous_run, read_runs
 
 REPORT = "report.html"
+COMPARISON = "comparison.html"
+"""Of several runs: beside the page that the first one has of its own."""
 _logger = logging.getLogger(__name__)
 
 
 def write_report(model_dir: Path, others: Sequence[Path] = (), output: Path | None = None) -> Path:
-    """Write the page of a run, or of several beside each other; gives its path, report.html of the first by default."""
+    """Write the page of a run, or of several beside each other; gives its path, in the first by default."""
     runs = read_runs([model_dir, *others])
     page = page_of(runs, previous_run(runs[0]) if len(runs) == 1 else None)
-    path = output if output is not None else model_dir / REPORT
+    path = output if output is not None else model_dir / (REPORT if len(runs) == 1 else COMPARISON)
     path.write_text(page, encoding="utf-8")
     return path
 
