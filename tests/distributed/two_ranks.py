@@ -1,9 +1,11 @@
 """Runs a function of a test in two processes that form a gloo group, and gives back what each returned."""
 
 import os
+import random
 import socket
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
@@ -52,6 +54,9 @@ def _rank(
 
 
 def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Below the ports that the system gives to whoever asks for any: until the ranks listen, nobody is given it."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("100 ports are taken")
