@@ -1,7 +1,8 @@
 """One training step: rates, forward, backward, update."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -118,7 +119,7 @@ class TrainStep:
         self._rates.apply(progress)
         self._dense_optimizer.zero_grad()
         before = self._batch_statistics()
-        with torch.autocast(self._device.type, self._precision, enabled=self._precision is not None):
+        with computing_in(self._precision, self._device):
             loss, (_, predictions, _) = self._model(batch.to(self._device))
         outcome = StepOutcome(float(loss.detach()), predictions)
         if not outcome.taken:
@@ -138,6 +139,22 @@ class TrainStep:
         buffers = (buffer for module in self._statistics for buffer in module.buffers())
         for buffer, value in zip(buffers, before, strict=True):
             buffer.copy_(value)
+
+
+@contextmanager
+def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterator[None]:
+    """Autocast, or nothing; what a processor cannot do in this precision is told as what it is."""
+    try:
+        with torch.autocast(device.type, precision, enabled=precision is not None):
+            yield
+    except RuntimeError as error:
+        if precision is None or "could not create a primitive" not in str(error):
+            raise
+        raise ConfigError.at(
+            "train_config.mixed_precision",
+            "torch cannot compute this model in BF16 on this processor; leave it out, or set the environment "
+            "variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16",
+        ) from error
 
 
 BatchStatistics = nn.modules.batchnorm._BatchNorm

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, NonNegativeFloat, PositiveFloat, model_validator
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from penstock.config.custom import CustomPart
 from penstock.config.markers import Ignored
@@ -164,8 +164,8 @@ class PartOptimizer(DenseOptimizerOptions):
 class EMAConfig(Section):
     """A running mean of the parameters, used in evaluation and export."""
 
-    decay: Probability = 0.999
-    """How much of the mean is kept at each step."""
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """How much of the mean is kept at each step; with 1 it would never move."""
 
 
 class DenseOptimizer(DenseOptimizerOptions):
