@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.features.hashes import value_hashes
 from penstock.metrics.inputs import as_array
-from penstock.prep.profile.hashes import value_hashes
 
 Keys = NDArray[np.uint64]
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.features.hashes import mixed
 from penstock.metrics.grouped import GroupedMetric, Totals
 from penstock.metrics.segments import segment_starts
 from penstock.metrics.spill import LIMIT_BYTES, Rows
 from penstock.metrics.xauc_pairs import drawn_numbers, pairs_numbered
-from penstock.prep.profile.hashes import mixed
 
 if TYPE_CHECKING:
     from penstock.metrics.sections import GroupedXAUC as GroupedXaucSection

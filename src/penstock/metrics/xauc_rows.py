@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError, DataError
+from penstock.features.hashes import mixed
 from penstock.metrics.metric import MetricState
-from penstock.prep.profile.hashes import mixed
 
 Numbers = NDArray[np.float64]
 Columns = tuple[Numbers, Numbers, NDArray[np.uint64]]

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.features.hashes import value_hashes
 from penstock.prep.profile.distinct import STANDARD_ERROR, DistinctCount, FrequentValues, HashRuns
-from penstock.prep.profile.hashes import value_hashes
 
 
 def counted(*blocks):

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from penstock.features.hashes import value_hashes
 from penstock.prep.profile.distinct import DistinctCount, FrequentValues, HashRuns
-from penstock.prep.profile.hashes import value_hashes
 from penstock.prep.profile.order import RowOrder
 
 

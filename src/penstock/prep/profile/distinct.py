@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.prep.profile.hashes import Hashes
+from penstock.features.hashes import Hashes
 
 SKETCH_HASHES = 4096
 STANDARD_ERROR = 1 / math.sqrt(SKETCH_HASHES - 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.sizes import MIB
-from penstock.prep.profile.hashes import row_hashes
+from penstock.features.hashes import row_hashes
 
 _MOST_ROWS = 1 << 14
 _MOST_BYTES = 4 * MIB

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.prep.profile.hashes import row_hashes, value_hashes
+from penstock.features.hashes import row_hashes, value_hashes
 
 EVERY_TYPE = {
     "int8": pa.array([1, -1, None, 2], pa.int8()),
