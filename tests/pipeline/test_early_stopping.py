@@ -91,6 +91,27 @@ def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk):
     assert further.steps > result.steps
 
 
+def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk):
+    patient = {"metric": "binary_cross_entropy", "patience": 100}
+
+    result = trained(desk, WORSE | {"train_config.early_stopping": patient, "train_config.num_epochs": 4})
+
+    step, loss = best_of(result.model_dir)
+    assert (result.steps, result.stopped_because) == (12, None)
+    assert (result.restored_step, result.losses["binary_cross_entropy"]) == (step, loss)
+    assert step < result.steps
+
+
+def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
+    better = {"train_config.early_stopping": {"metric": "binary_cross_entropy"}}
+
+    result = trained(desk, better)
+
+    assert best_of(result.model_dir)[0] == result.steps == marked_step(result.model_dir)
+    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
+    assert log_of(result.model_dir)[-1]["restored_step"] is None
+
+
 @pytest.mark.parametrize("killed_after", [1, 2, 3])
 def test_a_kill_at_any_checkpoint_changes_nothing(desk, killed_after):
     whole = trained(desk, WORSE | {"model_dir": "whole"})

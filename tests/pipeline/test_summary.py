@@ -83,6 +83,21 @@ def test_training_that_was_stopped_says_how_to_go_on():
     )
 
 
+def restored_line(**facts):
+    lines = training_summary(replace(TRAINED, **facts)).splitlines()
+    return next((line for line in lines if line.startswith("restored")), None)
+
+
+def test_training_that_went_back_to_its_best_step_says_whether_it_had_stopped_early():
+    assert restored_line() is None
+    assert restored_line(restored_step=10, stopped_because="auc got no better in 2 evaluations") == (
+        "restored  step-10, which eval and predict take"
+    )
+    assert restored_line(restored_step=10) == (
+        "restored  step-10, the best one, after a run to its end; eval and predict take it"
+    )
+
+
 def test_training_that_had_nothing_to_do():
     summary = training_summary(
         replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}, evaluated_step=None)

@@ -243,6 +243,16 @@ def test_a_metric_without_a_value_says_why_wherever_it_is_told(desk):
     assert (result["metrics"], result["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
 
 
+def test_a_resumed_run_knows_why_a_metric_of_an_evaluation_before_has_no_value(desk):
+    desk.write_clicks(click=[0, 0, 0, 0, 0, 0])
+    trained(desk)
+
+    again = trained(desk, resume=True)
+
+    assert again.trained_rows == 0
+    assert again.remarks == {"auc": "no positive rows"}
+
+
 SHUFFLED = {"data_config.shuffle": True, "train_config.num_epochs": 2}
 
 

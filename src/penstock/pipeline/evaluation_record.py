@@ -22,6 +22,7 @@ def evaluation_record(
         "checkpoint": f"step-{progress.step}" if saved else None,
         **({"calibration_bins": evaluation.calibration} if evaluation.calibration else {}),
         **({"group_auc": evaluation.group_auc} if evaluation.group_auc else {}),
+        **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
     }
 
 
@@ -29,7 +30,12 @@ def recalled(records: Iterable[Mapping[str, Any]], step: int) -> Evaluation | No
     """The evaluation of a step that was made before."""
     for record in records:
         if record["step"] == step:
-            return Evaluation(_numbers(record["metrics"]), _numbers(record["losses"]), record["rows"])
+            return Evaluation(
+                _numbers(record["metrics"]),
+                _numbers(record["losses"]),
+                record["rows"],
+                remarks=record.get("remarks", {}),
+            )
     return None
 
 

@@ -77,7 +77,7 @@ class TrainingHooks:
         self.evaluated_step: int | None = None
         """The step of which `evaluation` speaks."""
         self.restored_step: int | None = None
-        """The step to whose parameters the run went back at its end."""
+        """The step to whose parameters the run went back at its end; None where the last one was the best."""
         if not self._started_afresh:
             self._recall_evaluation(progress.step)
         self._header_written = False
@@ -150,9 +150,7 @@ class TrainingHooks:
         self._hear(progress, evaluation)
         seconds = time.perf_counter() - started_at
         saved = self._saver.saved_step == progress.step
-        record = evaluation_record(progress, evaluation, seconds, saved)
-        remarks = {"remarks": evaluation.remarks} if evaluation.remarks else {}
-        self._saver.folder.evaluations.write(record | remarks)
+        self._saver.folder.evaluations.write(evaluation_record(progress, evaluation, seconds, saved))
 
     def interrupted(self) -> bool:
         """After a signal, or past the memory limit where that is to stop the run."""
@@ -208,8 +206,8 @@ class TrainingHooks:
         if step != self._training.progress.step:
             self._saver.restore_parameters(step)
             self._recall_evaluation(step)
+            self.restored_step = step
         folder.write_text(folder.path / MARK, mark(early_stop))
-        self.restored_step = step
 
     def _save_if_asked(self, progress: TrainingProgress) -> None:
         if self._callbacks.take_save_request():

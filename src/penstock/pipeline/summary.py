@@ -64,8 +64,15 @@ def early_end_lines(result: TrainResult) -> list[tuple[str, str]]:
     if result.stopped_because:
         lines.append(("stopped", result.stopped_because))
     if result.restored_step is not None:
-        lines.append(("restored", f"step-{result.restored_step}, which eval and predict take"))
+        lines.append(("restored", restored_line(result.restored_step, result.stopped_because)))
     return lines
+
+
+def restored_line(step: int, stopped_because: str | None) -> str:
+    """Which step a run went back to, and that it had not stopped for it where that is so."""
+    if stopped_because:
+        return f"step-{step}, which eval and predict take"
+    return f"step-{step}, the best one, after a run to its end; eval and predict take it"
 
 
 def bad_rows_lines(result: TrainResult | EvaluationResult) -> list[tuple[str, str]]:

@@ -70,7 +70,7 @@ class TrainResult:
     """Why the run ended before its time, by early stopping or by a callback."""
 
     restored_step: int | None = None
-    """The step that early stopping went back to; `checkpoint` is the one of this step."""
+    """The best step, where a run with early stopping went back to it; `checkpoint` is the one of this step."""
 
     advice: str | None = None
     """What the step advisor would change, where the model waited for its data."""
