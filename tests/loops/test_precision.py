@@ -4,16 +4,20 @@ import pytest
 import torch
 
 from penstock.config.errors import ConfigError
-from penstock.loops.step import computing_in
+from penstock.loops.precision import computing_in
 
 CPU = torch.device("cpu")
 
 
-def test_a_processor_without_the_kernel_is_told_what_to_set() -> None:
-    with (
-        pytest.raises(ConfigError, match=r"mixed_precision: .* ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"),
-        computing_in(torch.bfloat16, CPU),
-    ):
+@pytest.mark.parametrize(
+    ("precision", "told"),
+    [
+        (torch.bfloat16, "in BF16 on this processor; .* ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"),
+        (torch.float16, "in FP16 on this processor; leave it out, or use BF16"),
+    ],
+)
+def test_a_processor_without_the_kernel_is_told_what_to_set(precision: torch.dtype, told: str) -> None:
+    with pytest.raises(ConfigError, match=rf"mixed_precision: .* {told}"), computing_in(precision, CPU):
         raise RuntimeError("could not create a primitive")
 
 
@@ -25,9 +29,11 @@ def test_other_errors_stay_what_they_are(precision: torch.dtype | None, problem:
         raise RuntimeError(problem)
 
 
-def test_products_are_of_the_precision() -> None:
+@pytest.mark.parametrize(
+    ("precision", "found"),
+    [(torch.bfloat16, torch.bfloat16), (torch.float16, torch.float16), (None, torch.float32)],
+)
+def test_products_are_of_the_precision(precision: torch.dtype | None, found: torch.dtype) -> None:
     ones = torch.ones(2, 2)
-    with computing_in(torch.bfloat16, CPU):
-        assert (ones @ ones).dtype == torch.bfloat16
-    with computing_in(None, CPU):
-        assert (ones @ ones).dtype == torch.float32
+    with computing_in(precision, CPU):
+        assert (ones @ ones).dtype == found

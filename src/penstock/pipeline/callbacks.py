@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.loops.step import LearningRates
+from penstock.loops.learning_rates import LearningRates
 from penstock.runtime.state import State
 
 EVENTS = ("on_log", "on_eval", "on_save", "on_end")

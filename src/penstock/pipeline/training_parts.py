@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-import torch
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.batching.prefetch import Prefetch
@@ -14,9 +13,11 @@ from penstock.distributed.sharding import dense_parameters
 from penstock.loops.cadence import End, Every
 from penstock.loops.clipping import gradient_clipper
 from penstock.loops.early_stopping import EarlyStop
+from penstock.loops.learning_rates import LearningRates
+from penstock.loops.precision import PRECISIONS
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.sections import TrainConfig
-from penstock.loops.step import LearningRates, TrainStep
+from penstock.loops.step import TrainStep
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import Timetable
 from penstock.metrics.windows import window_misfit
@@ -39,9 +40,6 @@ from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 
 logger = logging.getLogger(__name__)
-
-PRECISIONS = {"BF16": torch.bfloat16}
-"""What autocast computes in, by the name in the run file; requirements refuse what is not here."""
 
 
 @dataclass(slots=True)
