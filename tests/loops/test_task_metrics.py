@@ -42,15 +42,14 @@ def test_what_was_counted_is_saved_and_goes_on():
 
 
 def test_a_grouping_key_is_a_column_that_the_batch_carries_along():
-    class Listening:
-        name, groups = "listening", None
-
-        def update(self, predictions, labels, groups):
-            self.groups = groups["user"].to_pylist()
+    class Listening(AUC):
+        def update(self, preds, target, groups):
+            self.groups = groups.to_pylist()
 
     listening = Listening()
+    bound = BoundMetric("listening", listening, "probs", "click", grouping_key="user")
 
-    TaskMetrics({"listening": listening}, {"user": "user_id"}).update({}, CLICKS)
+    TaskMetrics({"listening": bound}, {"user": "user_id"}).update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
 
     assert listening.groups == ["ann", "bob"]
 

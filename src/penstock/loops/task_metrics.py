@@ -8,6 +8,7 @@ from typing import Any, Self
 import torch
 
 from penstock.config.errors import CheckpointError
+from penstock.metrics.inputs import as_array
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
@@ -36,13 +37,14 @@ class TaskMetrics:
         self.reset()
 
     def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
-        """Add one batch. Predictions of less than 32 bits, as autocast gives them, are widened."""
+        """Add one batch; what several metrics read becomes an array once."""
         if not self._metrics:
             return
-        wide = {name: values.float() for name, values in predictions.items()}
-        groups = self._groups(batch)
-        for metric in self._metrics.values():
-            metric.update(wide, batch.labels, groups)
+        metrics, groups = self._metrics.values(), self._groups(batch)
+        read = {name: as_array(predictions[name]) for name in {metric.prediction for metric in metrics}}
+        labels = {name: as_array(batch.labels[name]) for name in {metric.label for metric in metrics}}
+        for metric in metrics:
+            metric.update(read, labels, groups)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -61,6 +61,8 @@ def binary_rows(preds: Values, target: Values, owner: str) -> BinaryRows:
     labels = np.ravel(as_array(target))
     _check_lengths(probabilities, labels, owner)
     is_positive = _checked_labels(labels, owner)
+    if _lie_in_range(probabilities):
+        return BinaryRows(probabilities, is_positive, 0)
     usable, num_left_out = _usable(~np.isnan(probabilities))
     probabilities, is_positive = probabilities[usable], is_positive[usable]
     _check_range(probabilities, owner)
@@ -132,11 +134,14 @@ def _check_lengths(predictions: NDArray[Any], labels: NDArray[Any], owner: str) 
         raise DataError(f"{owner}: {len(predictions)} predictions for {len(labels)} labels")
 
 
+def _lie_in_range(probabilities: NDArray[np.floating[Any]]) -> bool:
+    """Whether all are numbers from 0 to 1; extremes of values with a NaN among them are NaN."""
+    return not probabilities.size or bool(probabilities.min() >= 0 and probabilities.max() <= 1)
+
+
 def _check_range(probabilities: NDArray[np.floating[Any]], owner: str) -> None:
-    if not probabilities.size:
-        return
-    low, high = probabilities.min(), probabilities.max()
-    if low < 0 or high > 1:
+    if not _lie_in_range(probabilities):
+        low, high = probabilities.min(), probabilities.max()
         raise DataError(
             f"{owner}: predictions run from {low:g} to {high:g}, outside [0, 1]: these look like logits; "
             "give it probabilities"
@@ -146,8 +151,9 @@ def _check_range(probabilities: NDArray[np.floating[Any]], owner: str) -> None:
 def _checked_labels(labels: NDArray[Any], owner: str) -> NDArray[np.bool_]:
     if labels.dtype == np.bool_:
         return labels
-    is_positive = labels == 1
-    wrong = ~(is_positive | (labels == 0))
-    if wrong.any():
+    is_positive: NDArray[np.bool_] = labels == 1
+    is_negative: NDArray[np.bool_] = labels == 0
+    if np.count_nonzero(is_positive) + np.count_nonzero(is_negative) < labels.size:
+        wrong = ~(is_positive | is_negative)
         raise DataError(f"{owner}: the label {labels[wrong][0]} is neither 0 nor 1")
-    return np.asarray(is_positive, dtype=np.bool_)
+    return is_positive

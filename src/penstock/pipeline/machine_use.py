@@ -7,6 +7,7 @@ import psutil
 import torch
 
 from penstock.runtime.cores import available_cores
+from penstock.runtime.process_tree import process_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class MachineUse:
 
     def _totals(self) -> Totals:
         cpu_seconds, read_bytes = 0.0, 0
-        for process in (self._process, *self._process.children(recursive=True)):
+        for process in process_tree(self._process):
             try:
                 times = process.cpu_times()
                 cpu_seconds += times.user + times.system

@@ -15,6 +15,8 @@ from typing import Self
 
 import psutil
 
+from penstock.runtime.process_tree import process_tree
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessBytes:
@@ -48,7 +50,7 @@ def tree_bytes(root: psutil.Process | None = None) -> int:
 
 def tree_parts(root: psutil.Process) -> tuple[int, int]:
     """Bytes of a process, and what those that it started add to them."""
-    own, *others = [process_bytes(process) for process in (root, *root.children(recursive=True))]
+    own, *others = [process_bytes(process) for process in process_tree(root)]
     most_shared = max(part.shared for part in (own, *others))
     return own.private + own.shared, sum(part.private for part in others) + most_shared - own.shared
 
