@@ -101,6 +101,27 @@ def test_without_a_group_that_counts_it_is_undefined(preds, target, reason):
         assert found.undefined_because == reason
 
 
+def test_it_says_how_many_groups_the_mean_is_over():
+    metric = GroupedAUC()
+    assert metric.remark is None
+
+    metric.update(PREDS, TARGET, GROUPS)
+    for found in (metric, metric.reduced(OneProcess())):
+        assert found.remark == "2 of 4 groups have both classes"
+
+    metric.update(np.zeros(2000), np.tile([0, 1], 1000), np.repeat(np.arange(1000, 2000), 2))
+    assert metric.remark == "1,002 of 1,004 groups have both classes"
+
+
+def test_a_mean_over_one_group_says_so_and_no_mean_says_nothing():
+    metric = GroupedAUC()
+    metric.update([0.5], [1], [7])
+    assert metric.remark is None  # undefined_because has the reason
+
+    metric.update([0.4], [0], [7])
+    assert metric.remark == "1 of 1 group has both classes"
+
+
 def test_nan_predictions_are_counted_and_left_out():
     metric = GroupedAUC()
     metric.update([0.1, math.nan, 0.3], [0, 0, 1], ["a", "a", "a"])
@@ -181,14 +202,15 @@ def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_byt
         before = metric.compute()
         whole = way(metric, collectives)
         unchanged = math.isnan(before) or metric.compute() == before
-        found = whole.compute(), whole.num_left_out, whole.undefined_because, unchanged
+        found = whole.compute(), whole.num_left_out, whole.remark, unchanged
         metric.close()
         whole.close()
         return found
 
     known = np.arange(2000) != 3
     expected = pytest.approx(by_definition(preds[known], target[known], groups[known]), abs=1e-12)
-    assert on_ranks(3, evaluate) == [(expected, 1, None, True)] * 3
+    remark = "149 of 150 groups have both classes"
+    assert on_ranks(3, evaluate) == [(expected, 1, remark, True)] * 3
 
 
 def test_a_saved_metric_goes_on_where_it_was():
@@ -206,6 +228,8 @@ def test_a_torn_state_is_refused():
     state = GroupedAUC().state_dict()
     with pytest.raises(CheckpointError, match="grouped_auc: the saved key, pred and target differ in length"):
         GroupedAUC().load_state_dict({**state, "pred": np.zeros(3)})
+    with pytest.raises(CheckpointError, match="the saved totals are of another version of this metric"):
+        GroupedAUC().load_state_dict({**state, "finished": np.zeros(3)})
     with pytest.raises(CheckpointError, match="grouped_auc: the saved state has"):
         GroupedAUC().load_state_dict({"foreign": np.zeros(3)})
 

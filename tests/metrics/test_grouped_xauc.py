@@ -52,6 +52,13 @@ def test_groups_count_by_their_rows_and_single_rows_not_at_all():
     assert grouped_xauc_of(preds, target, [7, 7, 7, 8, 8, 9]) == (3 * 1.0 + 2 * 0.0) / 5
 
 
+def test_it_says_how_many_groups_the_mean_is_over():
+    metric = GroupedXAUC()
+    metric.update([1, 2, 3, 5, 6, 9], [1, 2, 3, 6, 5, 9], [7, 7, 7, 8, 8, 9])
+
+    assert metric.remark == "2 of 3 groups have two rows or more"
+
+
 @settings(max_examples=60, deadline=None)
 @given(some_rows)
 def test_all_pairs_of_small_groups_are_taken(rows):
@@ -108,7 +115,7 @@ def test_ranks_agree_with_one(limit_bytes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("preds", "reason"), [([], "no rows"), ([math.nan], "no rows"), ([1.0], "no group with two rows")]
+    ("preds", "reason"), [([], "no rows"), ([math.nan], "no rows"), ([1.0], "no group with two rows or more")]
 )
 def test_without_a_pair_it_is_undefined(preds, reason):
     metric = GroupedXAUC()

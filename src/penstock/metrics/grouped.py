@@ -17,7 +17,9 @@ from penstock.metrics.spill import LIMIT_BYTES, GroupRows, Rows, by_rank, row_dt
 from penstock.runtime.collectives import Collectives
 
 Totals = NDArray[np.float64]
-"""Over groups: the sum of value times weight, and the sum of the weights."""
+"""Over groups: the sums of value times weight and of the weights, how many groups count, how many there are."""
+
+_NUM_TOTALS = 4
 
 
 class GroupedMetric(ABC):
@@ -37,7 +39,7 @@ class GroupedMetric(ABC):
 
     def __init__(self, *, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
         self._rows = GroupRows(limit_bytes, folder)
-        self._finished = np.zeros(3, np.float64)  # totals of groups that other ranks hold, and their rows
+        self._finished = np.zeros(_NUM_TOTALS + 1)  # totals of groups that other ranks hold, and their rows
         self._num_left_out = np.zeros((), np.int64)
         self._totals: Totals | None = None
 
@@ -76,7 +78,7 @@ class GroupedMetric(ABC):
 
     def compute(self) -> float:
         """The mean over groups; NaN when no group counts."""
-        total, weight = self._all_totals()
+        total, weight = self._all_totals()[:2]
         return float(total / weight) if weight else math.nan
 
     def reset(self) -> None:
@@ -98,7 +100,7 @@ class GroupedMetric(ABC):
             collectives.gather(np.array([self._rows.num_bytes, self._rows.is_spilled], np.int64))
         )
         in_parts = sizes[:, 0].sum() > self._rows.limit_bytes or sizes[:, 1].any()
-        found = np.zeros(2, np.float64)
+        found = np.zeros(_NUM_TOTALS)
         for rows in self._rows.parts() if in_parts else [self._rows.whole()]:
             wide = rows.astype(row_dtype(np.float64, self.target_type))
             found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(sizes)))))
@@ -121,6 +123,8 @@ class GroupedMetric(ABC):
             raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, not {sorted(expected)}")
         if len({len(state[name]) for name in ("key", "pred", "target")}) != 1:
             raise CheckpointError(f"{self.name}: the saved key, pred and target differ in length")
+        if state["finished"].shape != self._finished.shape:
+            raise CheckpointError(f"{self.name}: the saved totals are of another version of this metric")
         self.reset()
         self._keep(rows_of(state["key"], state["pred"], self._labels(state["target"])))
         self._finished[:], self._num_left_out[...] = state["finished"], state["num_left_out"]
@@ -130,8 +134,16 @@ class GroupedMetric(ABC):
         """Why there is no value; None when there is one."""
         if self._all_totals()[1]:
             return None
-        num_rows = self._rows.num_rows + self._finished[2]
+        num_rows = self._rows.num_rows + self._finished[_NUM_TOTALS]
         return f"no group with {self.needed}" if num_rows else "no rows"
+
+    @property
+    def remark(self) -> str | None:
+        """How many groups the mean is over; None where there is no value, which has a reason of its own."""
+        num_counted, num_groups = (int(count) for count in self._all_totals()[2:])
+        if not num_counted:
+            return None
+        return f"{num_counted:,} of {num_groups:,} {'group has' if num_groups == 1 else 'groups have'} {self.needed}"
 
     @property
     def settings(self) -> Settings:
@@ -149,7 +161,7 @@ class GroupedMetric(ABC):
 
     def _all_totals(self) -> Totals:
         if self._totals is None:
-            self._totals = self._finished[:2].copy()
+            self._totals = self._finished[:_NUM_TOTALS].copy()
             for rows in self._rows.whole_or_parts():
                 self._totals += self._totals_of(rows)
         return self._totals

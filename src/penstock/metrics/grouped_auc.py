@@ -82,7 +82,9 @@ class GroupedAUC(GroupedMetric):
     def _totals_of(self, rows: Rows) -> Totals:
         found = group_areas(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
         weights = _WEIGHTS[self.weight](found)
-        return np.array([np.sum(found.areas * weights), np.sum(weights)])
+        return np.array(
+            [np.sum(found.areas * weights), np.sum(weights), len(found.areas), found.num_groups], np.float64
+        )
 
 
 def binary_labels(target: NDArray[Any], owner: str) -> NDArray[np.bool_]:

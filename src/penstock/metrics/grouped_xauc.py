@@ -29,7 +29,7 @@ class GroupedXAUC(GroupedMetric):
 
     name = "grouped_xauc"
     target_type = np.float64
-    needed = "two rows"
+    needed = "two rows or more"
 
     def __init__(
         self,
@@ -65,12 +65,13 @@ class GroupedXAUC(GroupedMetric):
         keys, preds, target = keys[order], preds[order], target[order]
         starts = segment_starts(keys)
         sizes = np.diff(starts, append=len(keys))
+        num_groups = len(starts)
         starts, sizes = starts[sizes > 1], sizes[sizes > 1]
-        totals = np.zeros(2)
+        totals = np.array([0.0, 0.0, len(starts), num_groups])
         for first, last in _blocks(self._num_draws(sizes)):
             groups = slice(first, last)
             shares = self._shares(keys[starts[groups]], starts[groups], sizes[groups], preds, target)
-            totals += np.sum(shares * sizes[groups]), np.sum(sizes[groups])
+            totals[:2] += np.sum(shares * sizes[groups]), np.sum(sizes[groups])
         return totals
 
     def _num_draws(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

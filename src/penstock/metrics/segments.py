@@ -9,11 +9,12 @@ Indices = NDArray[np.int64]
 
 
 class GroupAreas(NamedTuple):
-    """One entry for each group that has both classes."""
+    """One entry for each group that has both classes, and how many groups there are."""
 
     areas: NDArray[np.float64]
     num_rows: Indices
     num_positives: Indices
+    num_groups: int
 
 
 def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]) -> GroupAreas:
@@ -25,7 +26,7 @@ def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDAr
     words = _sorted_words(keys, preds, is_positive)
     starts = segment_starts(words >> np.uint64(33))
     if not len(starts):
-        return GroupAreas(np.zeros(0), starts, starts)
+        return GroupAreas(np.zeros(0), starts, starts, 0)
     positive = (words & np.uint64(1)).view(np.int64)
     num_positives = np.add.reduceat(positive, starts)
     num_negatives = np.diff(starts, append=len(words)) - num_positives
@@ -37,7 +38,7 @@ def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDAr
     both = (num_positives > 0) & (num_negatives > 0)
     num_positives, num_negatives = num_positives[both], num_negatives[both]
     areas = won_twice[both] / (2 * num_positives * num_negatives)
-    return GroupAreas(areas, num_positives + num_negatives, num_positives)
+    return GroupAreas(areas, num_positives + num_negatives, num_positives, len(starts))
 
 
 def _tied_pairs(words: NDArray[np.uint64], starts: Indices) -> Indices:
