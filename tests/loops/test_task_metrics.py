@@ -6,6 +6,7 @@ import torch
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.metrics.auc import AUC
 from penstock.metrics.exact_auc import ExactAUC
+from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
@@ -13,6 +14,10 @@ from penstock.tensors.record_batch import RecordBatchTensor
 CLICKS = Batch(
     labels={"click": torch.tensor([0.0, 1.0])},
     reserves=RecordBatchTensor(pa.RecordBatch.from_pydict({"user_id": ["ann", "bob"]})),
+)
+ANN_CLICKS = Batch(
+    labels={"click": torch.tensor([1.0, 1.0])},
+    reserves=RecordBatchTensor(pa.RecordBatch.from_pydict({"user_id": ["ann", "ann"]})),
 )
 
 
@@ -63,6 +68,19 @@ def test_what_there_is_to_say_about_a_value_is_told_beside_it():
 
     metrics.update({"probs": torch.tensor([0.2, float("nan")])}, CLICKS)
     assert metrics.remarks() == {"auc": "without 1 row whose prediction is NaN"}
+
+
+def test_a_mean_over_groups_says_how_many_there_were():
+    grouped = BoundMetric("grouped_auc", GroupedAUC(), "probs", "click", "user")
+    metrics = TaskMetrics({"grouped_auc": grouped}, {"user": "user_id"})
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert metrics.remarks() == {"grouped_auc": "no group with both classes"}
+
+    metrics.update({"probs": torch.tensor([0.9, float("nan")])}, ANN_CLICKS)
+    assert metrics.remarks() == {
+        "grouped_auc": "1 of 2 groups have both classes; without 1 row whose prediction is NaN"
+    }
 
 
 def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):

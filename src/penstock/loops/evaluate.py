@@ -58,7 +58,7 @@ class Evaluation:
     """`group`, `rows` and `auc` of the largest groups, where a metric groups rows."""
 
     remarks: dict[str, str] = field(default_factory=dict)
-    """By metric: why it is undefined, or how many rows it is without."""
+    """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
 
 
 def evaluate(

@@ -9,6 +9,7 @@ import torch
 
 from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
+from penstock.metrics.metric import Metric
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
@@ -56,15 +57,13 @@ class TaskMetrics:
         return {name: metric.compute() for name, metric in self._metrics.items()}
 
     def remarks(self) -> dict[str, str]:
-        """What a reader of the values must know, by name: why one is undefined, or how many rows it is without."""
-        found = {}
-        for name, bound in self._metrics.items():
-            reason, num_left_out = bound.metric.undefined_because, bound.metric.num_left_out
-            rows = _left_out(num_left_out)
-            remark = "; ".join(filter(None, (reason, rows)))
-            if remark:
-                found[name] = remark
-        return found
+        """What a reader of the values must know, by name.
+
+        Why one is undefined, how many rows it is without, and what else the metric says (`remark`, where it has one:
+        how many groups its mean is over).
+        """
+        remarks = {name: _remark(bound.metric) for name, bound in self._metrics.items()}
+        return {name: remark for name, remark in remarks.items() if remark}
 
     def reset(self) -> None:
         """Forget every row."""
@@ -91,6 +90,11 @@ class TaskMetrics:
         if carried is None:
             return {}
         return {key: carried.column(column) for key, column in self._group_columns.items()}
+
+
+def _remark(metric: Metric) -> str:
+    parts = (metric.undefined_because, getattr(metric, "remark", None), _left_out(metric.num_left_out))
+    return "; ".join(filter(None, parts))
 
 
 def _left_out(num_rows: int) -> str:

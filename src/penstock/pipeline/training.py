@@ -76,7 +76,7 @@ class TrainResult:
     """What the step advisor would change, where the model waited for its data."""
 
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """By metric: why it is undefined, or how many rows it is without."""
+    """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
 
     report: Path | None = None
     """The page that explains the run; None where it could not be written."""
