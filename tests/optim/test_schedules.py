@@ -16,6 +16,7 @@ from penstock.optim.sections import (
     DenseOptimizer,
     ExponentialDecayLR,
     ManualStepLR,
+    ReduceOnPlateauLR,
     SparseOptimizer,
 )
 
@@ -44,6 +45,28 @@ def test_it_never_falls_under_the_minimum():
     section = ExponentialDecayLR(decay_size=1, decay_factor=0.1, min_learning_rate=0.05)
 
     assert preview_schedule(section, lr=1.0, steps=3) == pytest.approx([1.0, 0.1, 0.05, 0.05], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        ExponentialDecayLR(decay_size=1, min_learning_rate=0.5),
+        CosineAnnealingLR(T_max=4, min_learning_rate=0.5),
+        CosineAnnealingWarmRestartsLR(T_0=4, min_learning_rate=0.5),
+        ReduceOnPlateauLR(min_learning_rate=0.5),
+    ],
+    ids=lambda section: type(section).__name__,
+)
+def test_a_minimum_above_the_base_rate_is_refused(section):
+    with pytest.raises(ConfigError) as caught:
+        preview_schedule(section, lr=0.1, steps=3)
+
+    assert str(caught.value) == (
+        f"{type(section).__name__}.min_learning_rate: is 0.5, above lr 0.1, from which the schedule goes down; "
+        "lower one or raise the other"
+    )
+    assert preview_schedule(section, lr=0.5, steps=2) == [0.5, 0.5, 0.5]
+    assert preview_schedule(section, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
 
 
 def test_a_schedule_is_a_function_of_steps_or_of_epochs():

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.config.errors import CheckpointError
 from penstock.export.sections import ExportConfig
-from penstock.pipeline.best import best_step, require_best_step
+from penstock.pipeline.best import best_step, require_best_step, smaller_is_better
 
 BY_AUC = ExportConfig(best_exporter_metric="auc")
 
@@ -26,6 +26,22 @@ def test_the_smallest_wins_where_less_is_better():
     smaller = ExportConfig(best_exporter_metric="binary_cross_entropy", metric_larger_is_better=False)
 
     assert best_step([evaluation(10, 0.6), evaluation(20, 0.8)], smaller) == 20
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_so"),
+    [
+        ("auc", False),
+        ("auc_buy", False),
+        ("log_loss", True),
+        ("log_loss_buy", True),
+        ("root_mean_squared_error_watch", True),
+        ("l2_loss_watch", True),
+        ("log_lossy", False),
+    ],
+)
+def test_the_name_says_which_way_is_better_with_a_tower_behind_it_too(metric, is_so):
+    assert smaller_is_better(metric, losses=["l2_loss_watch"]) is is_so
 
 
 def test_the_earliest_of_equals_wins():

@@ -37,7 +37,7 @@ def _section(data: Any, section: type[Section], path: KeyPath) -> Iterator[Findi
     if not isinstance(data, dict):
         return
     fields = fields_of(section)
-    unknown = [key for key in data if key not in fields]
+    told = [key for key in data if key not in fields or _refusals(fields[key])]
     for key in data:
         if key in fields:
             yield from _field(data[key], fields[key], (*path, key))
@@ -50,7 +50,7 @@ def _section(data: Any, section: type[Section], path: KeyPath) -> Iterator[Findi
     }
     for group, message in group_problems(section, written):
         is_missing = written.isdisjoint(section.one_of[group])
-        if not (is_missing and unknown):
+        if not (is_missing and told):
             yield Finding(path, message)
 
 
@@ -71,11 +71,14 @@ def _unknown(key: str, data: dict[str, Any], section: type[Section], path: KeyPa
 
 
 def _field(value: Any, field: FieldShape, path: KeyPath) -> Iterator[Finding]:
-    for marker in field.markers:
-        if isinstance(marker, Refused):
-            yield Finding(path, f"cannot be used: {marker.reason}")
+    for refusal in _refusals(field):
+        yield Finding(path, f"cannot be used: {refusal.reason}")
     if value is not None or not _can_be_null(field):
         yield from _value(value, field.shape, path)
+
+
+def _refusals(field: FieldShape) -> list[Refused]:
+    return [marker for marker in field.markers if isinstance(marker, Refused)]
 
 
 def _can_be_null(field: FieldShape) -> bool:

@@ -182,6 +182,9 @@ class TrainConfig(Section):
     on_nonfinite: OnNonfinite = OnNonfinite.error
     """A loss that is not finite: an error with the rows written aside, or skipped and counted."""
 
+    max_skipped_in_a_row: PositiveInt = 20
+    """With on_nonfinite: skip, so many skipped batches in a row are an error: no later one would be better."""
+
     use_tensorboard: bool = True
     """Write TensorBoard files."""
 

@@ -32,6 +32,7 @@ from penstock.optim.sections import (
     ReduceOnPlateauLR,
     ScheduleOptions,
     SparseOptimizer,
+    minimum_problem,
 )
 from penstock.optim.sections.dense import DenseOptimizerOptions
 
@@ -87,6 +88,9 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
 
 def schedule_of(section: Section, lr: float) -> Schedule:
     """The schedule of its own section, on a base rate of `lr`."""
+    problem = minimum_problem(section, lr)
+    if problem is not None:
+        raise ConfigError.at(f"{type(section).__name__}.min_learning_rate", problem)
     if isinstance(section, ReduceOnPlateauLR):
         return PlateauSchedule(section, lr)
     build = FORMULAS.get(type(section))

@@ -17,15 +17,21 @@ EvaluationRecord = Mapping[str, Any]
 SMALLER_IS_BETTER = frozenset(
     {"log_loss", "mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "normalized_entropy"}
 )
-"""Metrics of which less is better; all losses are too."""
+"""Metrics of which less is better, with and without a tower's name behind them; so it is of all losses."""
+
+
+def smaller_is_better(metric: str, losses: Collection[str]) -> bool:
+    """What the name of a result says about its direction: `log_loss_buy` is a log_loss."""
+    return metric in losses or any(
+        metric == name or metric.startswith(f"{name}_") for name in SMALLER_IS_BETTER
+    )
 
 
 def larger_is_better(export: ExportConfig, losses: Collection[str]) -> bool:
     """What export_config says; where it does not, what the metric's name says."""
     if "metric_larger_is_better" in export.model_fields_set:
         return export.metric_larger_is_better
-    metric = export.best_exporter_metric
-    return metric not in SMALLER_IS_BETTER and metric not in losses
+    return not smaller_is_better(export.best_exporter_metric, losses)
 
 
 def best_step(evaluations: Iterable[EvaluationRecord], export: ExportConfig) -> int | None:
@@ -65,7 +71,7 @@ def early_stop_of(section: EarlyStopping | None, losses: Collection[str]) -> Ear
     """What watches the evaluations of a run; without `mode`, the metric's name says which way is better."""
     if section is None:
         return None
-    by_name = section.metric not in SMALLER_IS_BETTER and section.metric not in losses
+    by_name = not smaller_is_better(section.metric, losses)
     written = "mode" in section.model_fields_set
     return EarlyStop(
         metric=section.metric,

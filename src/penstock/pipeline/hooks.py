@@ -71,7 +71,7 @@ class TrainingHooks:
         self._observers = Observers(run, training, saver.folder, self._log)
         self.advice: Advice | None = None
         """What the step advisor said at the end."""
-        self._nonfinite = NonfiniteBatches(saver.folder.path / "nonfinite", train.on_nonfinite)
+        self._nonfinite = NonfiniteBatches(saver.folder.path / "nonfinite", train)
         self._started_afresh = saver.saved_step is None
         self.evaluation: Evaluation | None = None
         self.evaluated_step: int | None = None

@@ -14,7 +14,7 @@ from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.averages import average_problems
 from penstock.pipeline.device_checks import device_problems
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.schedule_checks import plateau_problems
+from penstock.pipeline.schedule_checks import minimum_problems, plateau_problems
 
 
 def require_for_training(run: RunConfig) -> None:
@@ -26,7 +26,10 @@ def require_for_training(run: RunConfig) -> None:
             *_train_config(run),
             *device_problems(run.train_config),
             *average_problems(run),
-            *plateau_problems(run.train_config, result_names(run.model), bool(run.eval_input_path)),
+            *minimum_problems(run.train_config),
+            *plateau_problems(
+                run.train_config, result_names(run.model), loss_names(run.model), bool(run.eval_input_path)
+            ),
             *_model(run),
             *_labels(run),
             *_best_metric(run),

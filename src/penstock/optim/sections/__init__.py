@@ -22,6 +22,7 @@ from penstock.optim.sections.schedules import (
     MetricMode,
     ReduceOnPlateauLR,
     ScheduleOptions,
+    minimum_problem,
 )
 from penstock.optim.sections.sparse import (
     FusedAdadeltaOptimizer,
@@ -70,4 +71,5 @@ __all__ = [
     "ScheduleOptions",
     "SparseOptimizer",
     "WeightDecayMode",
+    "minimum_problem",
 ]

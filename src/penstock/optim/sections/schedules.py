@@ -117,6 +117,17 @@ class ReduceOnPlateauLR(Section):
     """The schedule does not go below."""
 
 
+def minimum_problem(schedule: Section, base: float, base_name: str = "lr") -> str | None:
+    """What is wrong with a minimum above the base rate, which would lift the rate instead of bounding it.
+
+    A base of 0 stays 0, whatever the minimum. `base_name` is the key that holds the base rate.
+    """
+    minimum = getattr(schedule, "min_learning_rate", 0.0)
+    if not 0.0 < base < minimum:
+        return None
+    return f"is {minimum}, above {base_name} {base}, from which the schedule goes down; lower one or raise the other"
+
+
 class CustomLR(CustomPart):
     """A schedule of one's own: called with its options, the place gives a function of base and n."""
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.custom import NamedPart
+from penstock.config.markers import Refused
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
 
@@ -202,31 +203,46 @@ class MetricConfig(Section):
     calibration: Calibration | None = None
 
 
+WINDOWED = (
+    "auc",
+    "recall_at_k",
+    "mean_absolute_error",
+    "mean_squared_error",
+    "accuracy",
+    "xauc",
+    "log_loss",
+    "root_mean_squared_error",
+    "normalized_entropy",
+    "calibration",
+    "multiclass_auc",
+    "hit_rate_at_k",
+    "ndcg_at_k",
+    "custom_metric",
+)
+"""The metrics that can be followed over windows of steps."""
+
+_OF_EVALUATION = Refused(
+    "it is for evaluation, since a group's rows are spread over many windows: write it in metrics; "
+    f"train_metrics may have {', '.join(WINDOWED)}"
+)
+
+
+def _fading(rate: float) -> float:
+    if rate >= 1.0:
+        raise ValueError(
+            f"is {rate}; must be less than 1, such as 0.9: with 1 the value would stay that of the first window"
+        )
+    return rate
+
+
 class TrainMetricConfig(Section):
     """One metric that is followed during training, over windows of steps that fade."""
 
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "metric": (
-            "auc",
-            "recall_at_k",
-            "mean_absolute_error",
-            "mean_squared_error",
-            "accuracy",
-            "xauc",
-            "log_loss",
-            "root_mean_squared_error",
-            "normalized_entropy",
-            "calibration",
-            "multiclass_auc",
-            "hit_rate_at_k",
-            "ndcg_at_k",
-            "custom_metric",
-        )
-    }
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"metric": WINDOWED}
     required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
 
-    decay_rate: Probability = 0.9
-    """How much of the value so far is kept when a window closes."""
+    decay_rate: Annotated[float, Field(ge=0), AfterValidator(_fading)] = 0.9
+    """How much of the value so far is kept when a window closes: from 0 to below 1."""
 
     decay_step: PositiveInt = 100
     """Steps in a window."""
@@ -245,6 +261,8 @@ class TrainMetricConfig(Section):
     multiclass_auc: MulticlassAUC | None = None
     hit_rate_at_k: HitRateAtK | None = None
     ndcg_at_k: NDCGAtK | None = None
+    grouped_auc: Annotated[GroupedAUC | None, _OF_EVALUATION] = None
+    grouped_xauc: Annotated[GroupedXAUC | None, _OF_EVALUATION] = None
 
     @model_validator(mode="after")
     def _windows_count_at_thresholds(self) -> Self:
