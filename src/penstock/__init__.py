@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.training import TrainResult, train
     from penstock.prep.tfrecord.write import write_tfrecord
     from penstock.runtime.budget import MemoryBudget
+    from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
@@ -63,6 +64,7 @@ _PLACES = {
     "train": "penstock.pipeline.training",
     "write_tfrecord": "penstock.prep.tfrecord.write",
     "MemoryBudget": "penstock.runtime.budget",
+    "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",
     "Batch": "penstock.tensors.batch",
     "RecordBatchTensor": "penstock.tensors.record_batch",
@@ -77,6 +79,7 @@ __all__ = [
     "Dataset",
     "MemoryBudget",
     "PenstockError",
+    "ProgressLogger",
     "Ragged",
     "RecordBatchTensor",
     "RunConfig",

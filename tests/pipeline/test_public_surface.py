@@ -23,6 +23,7 @@ NAMES = [
     "Dataset",
     "MemoryBudget",
     "PenstockError",
+    "ProgressLogger",
     "Ragged",
     "RecordBatchTensor",
     "RunConfig",

@@ -1,8 +1,10 @@
-"""Progress lines: every N units, at most once a second, the end always."""
+"""Progress lines: every N units, at most once a second, the end always; with the rate and the time left."""
 
 import io
 
-from penstock.runtime.progress import PlainLines, Progress
+import pytest
+
+from penstock.runtime.progress import PlainLines, ProgressLogger, clock_time
 
 
 class Clock:
@@ -13,9 +15,10 @@ class Clock:
         return self.seconds
 
 
-def run(steps, every, seconds_per_step):
+def run(steps, every, seconds_per_step, *, total=None, done=0):
     stream, clock = io.StringIO(), Clock()
-    with Progress(PlainLines("train", "step", stream), total=steps, every=every, clock=clock) as progress:
+    display = PlainLines("train", "step", stream)
+    with ProgressLogger("train", "step", total, every, done=done, display=display, clock=clock) as progress:
         for _ in range(steps):
             clock.seconds += seconds_per_step
             progress.advance(fields=lambda: {"loss": "0.5"})
@@ -23,22 +26,52 @@ def run(steps, every, seconds_per_step):
 
 
 def test_a_line_every_so_many_steps():
-    assert run(steps=4, every=2, seconds_per_step=10) == [
-        "train: step 2/4  loss 0.5",
-        "train: step 4/4  loss 0.5",
+    assert run(steps=4, every=2, seconds_per_step=10, total=4) == [
+        "train: step 2/4  loss 0.5  steps/s 0.1  left 0:20",
+        "train: step 4/4  loss 0.5  steps/s 0.1",
     ]
 
 
 def test_never_more_than_one_line_a_second_but_always_the_last():
-    assert run(steps=1000, every=1, seconds_per_step=0.0015) == [
-        "train: step 667/1,000  loss 0.5",
-        "train: step 1,000/1,000  loss 0.5",
+    assert run(steps=1000, every=1, seconds_per_step=0.0015, total=1000) == [
+        "train: step 667/1,000  loss 0.5  steps/s 667  left 0:01",
+        "train: step 1,000/1,000  loss 0.5  steps/s 667",
     ]
 
 
-def test_no_total_is_fine():
-    stream = io.StringIO()
-    with Progress(PlainLines("read", "rows", stream)) as progress:
+def test_what_was_done_before_is_no_part_of_the_rate():
+    assert run(steps=2, every=1, seconds_per_step=2, total=110, done=100) == [
+        "train: step 101/110  loss 0.5  steps/s 0.5  left 0:18",
+        "train: step 102/110  loss 0.5  steps/s 0.5  left 0:16",
+    ]
+
+
+def test_it_serves_alone_and_needs_no_total(capsys):
+    with ProgressLogger("read", "rows", every=5, min_seconds=0.0, clock=Clock()) as progress:
+        progress.advance(5)
+        progress.note("half of it")
         progress.advance(5)
 
-    assert stream.getvalue() == "read: rows 5\n"
+    assert capsys.readouterr().err == "read: rows 5\nhalf of it\nread: rows 10\n"
+
+
+@pytest.mark.parametrize(
+    ("unit", "rate"), [("step", "steps/s"), ("batch", "batches/s"), ("rows", "rows/s"), ("file", "files/s")]
+)
+def test_the_rate_speaks_of_many(unit, rate):
+    stream, clock = io.StringIO(), Clock()
+    with ProgressLogger("x", unit, display=PlainLines("x", unit, stream), clock=clock) as progress:
+        clock.seconds = 2.0
+        progress.advance(500)
+
+    assert stream.getvalue() == f"x: {unit} 500  {rate} 250\n"
+
+
+def test_times_are_written_as_on_a_clock():
+    assert [clock_time(seconds) for seconds in (0.2, 59.0, 60.0, 750, 3725)] == [
+        "0:01",
+        "0:59",
+        "1:00",
+        "12:30",
+        "1:02:05",
+    ]

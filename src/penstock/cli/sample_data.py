@@ -25,9 +25,9 @@ def sample_data(
     """Write data with a known answer: labels come from a planted model, so the best possible AUC is known."""
     with one_line_errors():
         from penstock.prep.sample_data import write_sample_data
-        from penstock.runtime.progress import Progress, open_display
+        from penstock.runtime.progress import ProgressLogger
 
-        with Progress(open_display("sample data", "rows"), total=rows) as progress:
+        with ProgressLogger("sample data", "rows", rows) as progress:
             summary = write_sample_data(
                 kind,
                 rows,

@@ -33,7 +33,7 @@ from penstock.pipeline.training_plan import source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.journal import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.batch import Batch
 
 
@@ -66,10 +66,16 @@ class Evaluator:
     def evaluate(self, stop_requested: Callable[[], bool] = lambda: False) -> Evaluation | None:
         """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
         options = self._run.eval_config
-        display = open_display("eval", "batch", self._plain or self._during_training)
         metrics = evaluation_metrics(self._sharded.model)
         counted = TaskMetrics(metrics, self._groups)
-        bar = Progress(display, every=options.log_step_count_steps, show_end=not self._during_training)
+        bar = ProgressLogger(
+            "eval",
+            "batch",
+            total=options.num_steps,
+            every=options.log_step_count_steps,
+            plain=self._plain or self._during_training,
+            show_end=not self._during_training,
+        )
         averaged = self._sharded.averaged(scores_by_averages(self._run))
         with self._monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
             evaluation = evaluate_loop(

@@ -28,7 +28,7 @@ from penstock.pipeline.step_log import StepLog
 from penstock.pipeline.training_parts import Training
 from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.memory import MemoryMonitor
-from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.batch import Batch
 
 
@@ -54,12 +54,13 @@ class TrainingHooks:
         self._evaluator = checked_evaluator(run, training, monitor)
         train, progress = train_section(run), training.progress
         total = training.total_steps
-        self._bar = Progress(
-            open_display("train", "step", plain),
+        self._bar = ProgressLogger(
+            "train",
+            "step",
             total=None if total is None else progress.steps_before + total,
-            every=1,
+            done=progress.step,
+            plain=plain,
         )
-        self._bar.done = progress.step
         self._log = StepLog(
             saver.folder.log,
             train.log_step_count_steps,

@@ -21,7 +21,7 @@ from penstock.pipeline.scoring import Scoring, open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.readers.sections import BadRows
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.progress import ProgressLogger
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def opened(
         require_predictions(request.output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
-        bar = stack.enter_context(Progress(open_display("predict", "rows", plain), total=request.limit))
+        bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
         scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
         yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
 
@@ -153,7 +153,7 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 
 
 def watched(
-    batches: Iterable[pa.RecordBatch], bar: Progress, run: RunConfig, monitor: MemoryMonitor
+    batches: Iterable[pa.RecordBatch], bar: ProgressLogger, run: RunConfig, monitor: MemoryMonitor
 ) -> Iterator[pa.RecordBatch]:
     """The same batches, shown on the bar as they go by; past the memory limit they end in an error."""
     for batch in batches:

@@ -12,7 +12,7 @@ from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
-from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.progress import ProgressLogger
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class _Shown(Watcher):
 
     @contextmanager
     def _shown(self, name: str, num_rows: int) -> Iterator[CountRows]:
-        with Progress(open_display(name, "rows", self._plain), total=num_rows) as progress:
+        with ProgressLogger(name, "rows", num_rows, plain=self._plain) as progress:
 
             def count(rows: int) -> None:
                 progress.advance(rows)

@@ -33,7 +33,7 @@ class StepLog:
             monitor,
         )
         self._rows, self._since = start_rows, time.perf_counter()
-        self._start_rows, self._start_step, self._start = start_rows, start_step, self._since
+        self._start_rows, self._start = start_rows, self._since
         self._step = start_step
         self._machine = MachineUse()
 
@@ -88,7 +88,6 @@ class StepLog:
             "loss": f"{loss:.4f}",
             **{name: number(value) for name, value in metrics.items()},
             "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
-            "steps/s": f"{(progress.step - self._start_step) / seconds:,.1f}",
             "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),
             "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",
             "waiting": f"{stopwatch.waiting_share():.0%}",

@@ -1,9 +1,15 @@
 """How far a long piece of work is: a bar on a terminal, plain lines elsewhere, and nothing faster than one can read.
 
-`Progress` counts and decides when a line is due; how it looks is up to the `Display` it was given, so that the
-same object serves training, evaluation, prediction and sample data.
+`ProgressLogger` counts, knows the rate and the time left, and decides when a line is due; how it looks is up to its
+`Display`. It can be used alone:
+
+    with ProgressLogger("upload", "file", total=len(files)) as progress:
+        for file in files:
+            ...
+            progress.advance()
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -11,8 +17,7 @@ from types import TracebackType
 from typing import Protocol, Self, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as RichProgress
+from rich.progress import BarColumn, Progress, TextColumn
 
 Fields = Mapping[str, str]
 
@@ -54,14 +59,13 @@ class PlainLines:
 
 
 class Bar:
-    """A live bar with the time left."""
+    """A live bar."""
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
-        self._progress = RichProgress(
+        self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn(f"{unit} {{task.fields[count]}}"),
-            TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[rest]}"),
             console=console,
             transient=False,
@@ -92,22 +96,30 @@ def open_display(title: str, unit: str, plain: bool = False) -> Display:
     return Bar(title, unit, console)
 
 
-class Progress:
+class ProgressLogger:
     """Counts work and shows it every `every` units, but at most once per `min_seconds`; the end always, if asked."""
 
     def __init__(
         self,
-        display: Display,
+        title: str,
+        unit: str,
         total: int | None = None,
         every: int = 1,
-        min_seconds: float = 1.0,
+        *,
+        done: int = 0,
+        plain: bool = False,
         show_end: bool = True,
+        min_seconds: float = 1.0,
+        display: Display | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.total, self.done = total, 0
-        self._display, self._every, self._min_seconds, self._clock = display, every, min_seconds, clock
+        """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal."""
+        self.total, self.done = total, done
+        self._unit, self._every, self._min_seconds, self._clock = unit, every, min_seconds, clock
+        self._display = open_display(title, unit, plain) if display is None else display
         self._show_end = show_end
-        self._shown_at, self._shown_done = clock(), 0
+        self._started_at, self._done_before = clock(), done
+        self._shown_at, self._shown_done = self._started_at, done
         self._fields: Callable[[], Fields] = dict
 
     def advance(self, count: int = 1, fields: Callable[[], Fields] = dict) -> None:
@@ -128,7 +140,18 @@ class Progress:
 
     def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
-        self._display.show(self.done, self.total, self._fields())
+        self._display.show(self.done, self.total, {**self._fields(), **self._pace()})
+
+    def _pace(self) -> Fields:
+        """How many units a second since the start, and what that means for the rest."""
+        seconds = self._clock() - self._started_at
+        if seconds <= 0 or self.done == self._done_before:
+            return {}
+        rate = (self.done - self._done_before) / seconds
+        pace = {f"{plural(self._unit)}/s": f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"}
+        if self.total is not None and self.done < self.total:
+            pace["left"] = clock_time((self.total - self.done) / rate)
+        return pace
 
     def __enter__(self) -> Self:
         return self
@@ -139,3 +162,17 @@ class Progress:
         if error is None and self._show_end:
             self.finish()
         self._display.close()
+
+
+def plural(unit: str) -> str:
+    """Of an English unit: step, batch, rows."""
+    if unit.endswith("s"):
+        return unit
+    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+
+
+def clock_time(seconds: float) -> str:
+    """As on a clock: 0:07, 12:30, 1:02:05."""
+    minutes, rest = divmod(math.ceil(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -23,7 +23,7 @@ from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, dataset_type_of
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
-from penstock.runtime.progress import Progress, open_display
+from penstock.runtime.progress import ProgressLogger
 
 KINDS = {
     "ParquetDataset": "Parquet files",
@@ -100,12 +100,13 @@ def _profile(surveyed: Survey, look: DataLook) -> DataProfile:
 
 
 @contextmanager
-def _progress(surveyed: Survey, look: DataLook) -> Iterator[Progress]:
+def _progress(surveyed: Survey, look: DataLook) -> Iterator[ProgressLogger]:
     """A bar for work that takes a while; a look at some rows is mostly over before one could read it."""
     total = num_chosen_rows(surveyed, full=look.full)
-    display = open_display("inspecting", "rows", look.plain)
     min_seconds = 1.0 if look.full else _PATIENCE_SECONDS
-    with Progress(display, total=total, min_seconds=min_seconds, show_end=look.full) as progress:
+    with ProgressLogger(
+        "inspecting", "rows", total, plain=look.plain, min_seconds=min_seconds, show_end=look.full
+    ) as progress:
         yield progress
 
 
