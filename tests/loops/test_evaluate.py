@@ -1,5 +1,6 @@
 """The evaluation loop: every row once, the same means for any cut into batches, and the model as it was."""
 
+import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -90,10 +91,13 @@ def test_the_mean_of_a_loss_does_not_depend_on_the_cut(cuts, weights):
     }
 
 
-def test_rows_that_all_weigh_nothing_give_a_loss_of_0():
+def test_a_loss_of_rows_that_all_weigh_nothing_is_undefined_and_says_why():
     batches = [LabelledBatch({"click": torch.tensor([5.0])}, torch.zeros(1))] * 2
 
-    assert evaluate(nn.Linear(1, 1), Doubler(), batches, TaskMetrics({})).losses == {"mean_label": 0.0}
+    found = evaluate(nn.Linear(1, 1), Doubler(), batches, TaskMetrics({}))
+
+    assert math.isnan(found.losses["mean_label"])
+    assert found.remarks == {"mean_label": "no row weighs anything"}
 
 
 def test_no_batch_gives_no_loss():

@@ -252,6 +252,16 @@ def test_a_task_needs_a_loss():
         Task([], "y")
 
 
+def test_losses_of_the_schema_that_no_task_can_have():
+    with pytest.raises(ConfigError) as caught:
+        task({"recon_loss": {}})
+
+    assert str(caught.value) == (
+        "model_config.losses[0].recon_loss: semantic-id losses are not supported; there are binary_cross_entropy, "
+        "softmax_cross_entropy, l2_loss, jrc_loss, binary_focal_loss, custom_loss"
+    )
+
+
 def test_a_loss_is_there_once():
     with pytest.raises(
         ConfigError, match=r"model_config.losses: the same loss is there twice; results are named by"

@@ -1,5 +1,6 @@
 """The evaluation loop: one pass, bounded memory, every row once."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,10 @@ class Scoring(Protocol):
         ...
 
 
+NO_WEIGHT = "no row weighs anything"
+"""Why a loss is undefined."""
+
+
 @dataclass(slots=True)
 class LossMeans:
     """Every loss as a metric: its mean over all rows, the same however these are cut into batches."""
@@ -40,8 +45,15 @@ class LossMeans:
             self.weights[name] = self.weights.get(name, 0.0) + weights[name]
 
     def compute(self) -> dict[str, float]:
-        """Mean of every loss; 0 where no row weighs anything."""
-        return {name: total / (self.weights[name] or 1.0) for name, total in self.sums.items()}
+        """Mean of every loss; NaN where no row weighs anything."""
+        return {
+            name: total / self.weights[name] if self.weights[name] else math.nan
+            for name, total in self.sums.items()
+        }
+
+    def remarks(self) -> dict[str, str]:
+        """By loss: why it is undefined."""
+        return {name: NO_WEIGHT for name, weight in self.weights.items() if not weight}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,8 @@ def evaluate(
             losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
             num_rows += batch.num_rows
             on_batch(batch)
-    return Evaluation(metrics.compute(), losses.compute(), num_rows, remarks=metrics.remarks())
+    remarks = {**losses.remarks(), **metrics.remarks()}
+    return Evaluation(metrics.compute(), losses.compute(), num_rows, remarks=remarks)
 
 
 @contextmanager

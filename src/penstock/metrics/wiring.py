@@ -159,8 +159,6 @@ def _bound(
 
 def _wire(name: str, section: Any, suffix: str, available: Collection[str]) -> tuple[str | None, str]:
     """The problem of wiring a metric to a model, if any, and the prediction it will read."""
-    if name not in METRICS:
-        return f"not available yet; available: {', '.join(METRICS)}", ""
     candidates = [prediction + suffix for prediction in METRICS[name].reads or (section.reads,)]
     for prediction in candidates:
         if prediction in available:

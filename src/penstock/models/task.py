@@ -160,7 +160,8 @@ class Task:
         name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
         path = f"{self.path}.losses[{index}].{name}"
         if name not in LOSSES:
-            raise ConfigError.at(path, f"not available yet; available: {', '.join(LOSSES)}")
+            message = f"semantic-id losses are not supported; there are {', '.join(LOSSES)}"
+            raise ConfigError.at(path, message)
         kind = kind_of(name, section)
         if not kind.fits(self.num_class):
             raise ConfigError.at(path, f"needs num_class {kind.classes_wanted}; it is {self.num_class}")

@@ -13,17 +13,8 @@ from penstock.optim.parts import split_by_part
 from penstock.optim.schedules import Schedule, build_schedule
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import (
-        AdadeltaOptimizer,
-        AdagradOptimizer,
-        AdamOptimizer,
-        AdamWOptimizer,
-        CustomOptimizer,
-        DenseOptimizer,
-        RMSpropOptimizer,
-        SGDOptimizer,
-    )
-    from penstock.optim.sections.dense import DenseOptimizerOptions
+    from penstock.optim.sections import CustomOptimizer, DenseOptimizer
+    from penstock.optim.sections.dense import AdamOptions, DenseOptimizerOptions, DenseOptions
 
 Factory = Callable[[Any], torch.optim.Optimizer]
 """From parameters to an optimizer over them."""
@@ -34,59 +25,22 @@ Scheduled = tuple[KeyedOptimizer, Schedule]
 _PATH = "train_config.dense_optimizer"
 
 
-def sgd(section: "SGDOptimizer") -> Factory:
-    """Gradient descent with momentum."""
-    return partial(
-        torch.optim.SGD,
-        lr=section.lr,
-        momentum=section.momentum,
-        dampening=section.dampening,
-        nesterov=section.nesterov,
-        weight_decay=section.weight_decay,
+def keywords(
+    optimizer: Callable[..., torch.optim.Optimizer], *names: str
+) -> Callable[["DenseOptions"], Factory]:
+    """From a section to the optimizer, told the rate, the weight decay and these fields of the section."""
+    return lambda section: partial(optimizer, **_told(section, *names))
+
+
+def moments(optimizer: Callable[..., torch.optim.Optimizer]) -> Callable[["AdamOptions"], Factory]:
+    """The same for Adam, which is told both decays as one."""
+    return lambda section: partial(
+        optimizer, betas=(section.beta1, section.beta2), **_told(section, "eps", "amsgrad")
     )
 
 
-def adagrad(section: "AdagradOptimizer") -> Factory:
-    """Each parameter's rate shrinks with the gradients it has seen."""
-    return partial(
-        torch.optim.Adagrad,
-        lr=section.lr,
-        weight_decay=section.weight_decay,
-        initial_accumulator_value=section.initial_accumulator_value,
-        eps=section.eps,
-    )
-
-
-def adam(section: "AdamOptimizer") -> Factory:
-    """Running means of the gradient and of its square; weight decay enters both."""
-    return partial(torch.optim.Adam, **_moments(section))
-
-
-def adamw(section: "AdamWOptimizer") -> Factory:
-    """Adam with weight decay apart from the gradient."""
-    return partial(torch.optim.AdamW, **_moments(section))
-
-
-def adadelta(section: "AdadeltaOptimizer") -> Factory:
-    """Steps as large as the running mean of the last ones."""
-    return partial(
-        torch.optim.Adadelta,
-        lr=section.lr,
-        rho=section.rho,
-        eps=section.eps,
-        weight_decay=section.weight_decay,
-    )
-
-
-def rmsprop(section: "RMSpropOptimizer") -> Factory:
-    """The gradient over the root of the running mean of its square."""
-    return partial(
-        torch.optim.RMSprop,
-        lr=section.lr,
-        alpha=section.alpha,
-        eps=section.eps,
-        weight_decay=section.weight_decay,
-    )
+def _told(section: "DenseOptions", *names: str) -> dict[str, Any]:
+    return {name: getattr(section, name) for name in ("lr", "weight_decay", *names)}
 
 
 def custom(section: "CustomOptimizer") -> Factory:
@@ -95,12 +49,12 @@ def custom(section: "CustomOptimizer") -> Factory:
 
 
 DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {
-    "sgd_optimizer": sgd,
-    "adagrad_optimizer": adagrad,
-    "adam_optimizer": adam,
-    "adamw_optimizer": adamw,
-    "adadelta_optimizer": adadelta,
-    "rmsprop_optimizer": rmsprop,
+    "sgd_optimizer": keywords(torch.optim.SGD, "momentum", "dampening", "nesterov"),
+    "adagrad_optimizer": keywords(torch.optim.Adagrad, "initial_accumulator_value", "eps"),
+    "adam_optimizer": moments(torch.optim.Adam),
+    "adamw_optimizer": moments(torch.optim.AdamW),
+    "adadelta_optimizer": keywords(torch.optim.Adadelta, "rho", "eps"),
+    "rmsprop_optimizer": keywords(torch.optim.RMSprop, "alpha", "eps"),
     "custom_optimizer": custom,
 }
 """The dense optimizers of the run file, by the name of their section."""
@@ -148,13 +102,3 @@ def _optimizer(
         return KeyedOptimizerWrapper(parameters, DENSE_OPTIMIZERS[name](options))
     except ConfigError as error:
         raise ConfigError.at(f"{path}.{name}", str(error)) from error
-
-
-def _moments(section: "AdamOptimizer | AdamWOptimizer") -> dict[str, Any]:
-    return {
-        "lr": section.lr,
-        "betas": (section.beta1, section.beta2),
-        "eps": section.eps,
-        "weight_decay": section.weight_decay,
-        "amsgrad": section.amsgrad,
-    }

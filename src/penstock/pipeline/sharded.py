@@ -14,6 +14,7 @@ from penstock.loops.sections import TrainConfig
 from penstock.models import build_model
 from penstock.models.model import Model, TrainWrapper
 from penstock.optim.ema import DenseAverages
+from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sparse import sparse_optimizer, start_accumulators, table_parameters
 from penstock.pipeline.requirements import model_section
 from penstock.pipeline.run_config import RunConfig
@@ -33,6 +34,9 @@ STATE_PER_WEIGHT = {
 
 DENSE_COPIES = 4
 """A dense parameter, its gradient, and two moments."""
+
+AMSGRAD_COPIES = 1
+"""The largest second moment so far."""
 
 AVERAGE_COPIES = 2
 """A running mean, and the parameter that waits while the mean stands in for it."""
@@ -98,8 +102,18 @@ def model_bytes(model: Model, train: TrainConfig | None) -> int:
     dense = [size_of(parameter) for name, parameter in model.named_parameters() if name not in tables]
     if train is None:
         return table_bytes + sum(dense)
-    averages = AVERAGE_COPIES if train.dense_optimizer.ema is not None else 0
-    return table_bytes + sum(dense) * (DENSE_COPIES + averages)
+    return table_bytes + sum(dense) * dense_copies(train.dense_optimizer)
+
+
+def dense_copies(section: DenseOptimizer) -> int:
+    """How often a dense parameter is there, with what optimizers keep beside it; as the hungriest part asks for."""
+    chosen = [options.chosen("optimizer") for options in (section, *section.part_optimizers)]
+    has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in chosen if each is not None)
+    return (
+        DENSE_COPIES
+        + (AMSGRAD_COPIES if has_amsgrad else 0)
+        + (AVERAGE_COPIES if section.ema is not None else 0)
+    )
 
 
 def state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
