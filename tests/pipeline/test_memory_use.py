@@ -1,7 +1,15 @@
 """Planned beside measured."""
 
 from penstock.config.sizes import MIB
-from penstock.pipeline.memory_use import StageUse, advice, as_record, largest, measured_use, planned_use
+from penstock.pipeline.memory_use import (
+    StageUse,
+    advice,
+    as_record,
+    largest,
+    measured_use,
+    planned_use,
+    use_lines,
+)
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryReport
 
@@ -40,11 +48,20 @@ def test_what_no_stage_leases_counts_for_the_step():
     }
 
 
-def test_stages_that_leased_more_than_the_peak_leave_nothing_for_the_step():
+def test_stages_that_leased_more_than_the_peak_leave_nothing_to_tell_of_the_step():
     report = MemoryReport(1000 * MIB, start_bytes=390 * MIB, peak_bytes=400 * MIB)
     uses = measured_use(budget_of_a_run(), report, model_bytes=110 * MIB)
 
-    assert next(use for use in uses if use.name == "step").measured_bytes == 0
+    assert next(use for use in uses if use.name == "step").measured_bytes is None
+    assert as_record(uses)["stages"]["step"] == {"planned_bytes": 50 * MIB, "measured_bytes": None}
+    assert use_lines(uses) == [
+        "stage    planned  measured  set by",
+        "process   400MiB    400MiB  memory.limit",
+        "model     100MiB    110MiB  embedding sizes in feature_configs",
+        "step       50MiB            data_config.batch_size",
+        "reader    200MiB        0B  memory.limit",
+        "shuffle    80MiB        0B  data_config.shuffle_buffer",
+    ]
 
 
 def test_the_largest_stage_that_a_setting_can_make_smaller():

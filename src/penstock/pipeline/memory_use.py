@@ -19,7 +19,7 @@ class StageUse:
     name: str
     planned_bytes: int
     measured_bytes: int | None = None
-    """The most that it held; None before the start."""
+    """The most that it held; None before the start, and where nothing can be told apart from others."""
     setting: str = FIXED
     """The key of the run file that makes it smaller."""
 
@@ -37,16 +37,19 @@ def measured_use(budget: MemoryBudget, report: MemoryReport, model_bytes: int) -
 
     Stages of the data path count what they lease. The process is what was there when the plan was made, the model what
     building it added; what is left of the peak is counted for the step: activations, gradients, and what allocators
-    keep.
+    keep. Peaks of stages need not come at one time: where together they are more than the peak of all, nothing is left
+    to tell of the step.
     """
     measured = {name: share.peak_bytes for name, share in budget.shares.items()}
     measured |= {"process": budget.shares["process"].limit_bytes, "model": model_bytes}
     if "worker processes" in measured:
         measured["worker processes"] = report.started_peak_bytes
-    measured["step"] = 0
-    measured["step"] = max(0, report.peak_bytes - sum(measured.values()))
+    measured.pop("step", None)
+    rest = report.peak_bytes - sum(measured.values())
+    if rest > 0:
+        measured["step"] = rest
     return [
-        StageUse(share.name, share.limit_bytes, measured[share.name], share.setting)
+        StageUse(share.name, share.limit_bytes, measured.get(share.name), share.setting)
         for share in budget.shares.values()
     ]
 

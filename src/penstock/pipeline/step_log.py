@@ -1,7 +1,7 @@
 """What a run tells on its way: a line of log.jsonl every so many steps, and the fields of the progress bar."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.config.sizes import format_size
@@ -88,7 +88,24 @@ class StepLog:
             "loss": f"{loss:.4f}",
             **{name: number(value) for name, value in metrics.items()},
             "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
-            "lr": " ".join(f"{rate:.3g}" for rate in self._learning_rates(progress).values()),
+            "lr": rates_line(self._learning_rates(progress)),
             "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",
             "waiting": f"{stopwatch.waiting_share():.0%}",
         }
+
+
+def rates_line(rates: Mapping[str, float]) -> str:
+    """Learning rates as they stand beside the bar; of several each is named.
+
+    >>> rates_line({"dense": 0.001}), rates_line({"sparse": 0.05, "dense": 0.0005})
+    ('0.001', 'sparse 0.05, dense 0.0005')
+    """
+    if len(rates) == 1:
+        return "".join(f"{rate:.3g}" for rate in rates.values())
+    return ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
+
+
+def told_end(records: Iterable[Mapping[str, Any]], step: int) -> Mapping[str, Any] | None:
+    """The line that says that a run came to its end after this step; None where it was killed before."""
+    ends = (record for record in records if record.get("event") == "end" and record["step"] == step)
+    return next(ends, None)
