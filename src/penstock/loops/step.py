@@ -10,21 +10,25 @@ from torch import nn
 from penstock.loops.learning_rates import LearningRates
 from penstock.loops.precision import computing_in
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.scaling import LossScaling
 from penstock.tensors.batch import Batch
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What a step found. Where the loss is not finite, the step was not taken: no parameter moved."""
+    """What a step found. Where the loss or, in FP16, a gradient is not finite, it was not taken: nothing moved."""
 
     loss: float
     predictions: Mapping[str, torch.Tensor]
     """By name, without gradients."""
 
+    overflowed: bool = False
+    """Whether a gradient was too large for FP16, though the loss is finite."""
+
     @property
     def taken(self) -> bool:
         """Whether parameters moved."""
-        return math.isfinite(self.loss)
+        return math.isfinite(self.loss) and not self.overflowed
 
 
 class TrainStep:
@@ -41,33 +45,46 @@ class TrainStep:
         device: torch.device,
         *,
         precision: torch.dtype | None = None,
+        scaling: LossScaling | None = None,
         clip: Callable[[], None] = lambda: None,
         follow: Callable[[], None] = lambda: None,
     ) -> None:
-        """`precision` is that of autocast, None for none.
+        """`precision` is that of autocast, None for none; FP16 needs `scaling`.
 
         `clip` bounds the gradients before they are used; `follow` is called when the parameters have moved.
         """
         self._model, self._dense_optimizer, self._rates = model, dense_optimizer, rates
-        self._device, self._precision, self._clip, self._follow = device, precision, clip, follow
+        self._device, self._precision, self._scaling = device, precision, scaling
+        self._clip, self._follow = clip, follow
         self._statistics = [module for module in model.modules() if isinstance(module, BatchStatistics)]
 
     def __call__(self, batch: Batch, progress: TrainingProgress) -> StepOutcome:
-        """One step, unless its loss is not finite."""
+        """One step, unless its loss or a gradient is not finite."""
         self._rates.apply(progress)
         self._dense_optimizer.zero_grad()
         before = self._batch_statistics()
         with computing_in(self._precision, self._device):
             loss, (_, predictions, _) = self._model(batch.to(self._device))
-        outcome = StepOutcome(float(loss.detach()), predictions)
+        found = float(loss.detach())
+        overflowed = math.isfinite(found) and not self._learn(loss)
+        outcome = StepOutcome(found, predictions, overflowed)
         if not outcome.taken:
             self._restore_statistics(before)
-            return outcome
-        loss.backward()
+        return outcome
+
+    def _learn(self, loss: torch.Tensor) -> bool:
+        """Take the gradients and move by them; False where that was not possible."""
+        if self._scaling is not None:
+            return self._scaling.learn(loss, self._move)
+        torch.autograd.backward(loss)
+        self._move()
+        return True
+
+    def _move(self) -> None:
+        """Move everything but tables, which the backward pass has moved."""
         self._clip()
         self._dense_optimizer.step()
         self._follow()
-        return outcome
 
     def _batch_statistics(self) -> list[torch.Tensor]:
         """Copies of the running means and variances, which the forward pass moves."""

@@ -52,6 +52,9 @@ class Model(nn.Module):
     embedding_group: EmbeddingGroup
     """The model's tables and the groups that are joined from them."""
 
+    gradient_scale: float = 1.0
+    """What a model multiplies losses by whose gradients it takes itself: in FP16 small ones would be 0."""
+
     def __init__(self, tasks: Sequence[Task]) -> None:
         super().__init__()
         self.tasks = tuple(tasks)

@@ -68,7 +68,8 @@ class MultiTaskModel(Model):
         losses = self.loss(predictions, batch)
         of_tasks = [torch.stack([losses[name] for name in task.loss_names]).sum() for task in self.tasks]
         shared = [joined, *self.shared_parameters()]
-        return pareto_total(of_tasks, shared, list(self.pareto_minimums)), losses, predictions
+        total = pareto_total(of_tasks, shared, list(self.pareto_minimums), self.gradient_scale)
+        return total, losses, predictions
 
     def _predict_from(self, joined: torch.Tensor, batch: Batch) -> Tensors:
         predictions: Tensors = {}

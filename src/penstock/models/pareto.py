@@ -33,15 +33,18 @@ def check_minimums(minimums: Sequence[float], path: str) -> tuple[float, ...]:
 
 
 def pareto_total(
-    losses: list[torch.Tensor], shared: list[torch.Tensor], minimums: list[float]
+    losses: list[torch.Tensor], shared: list[torch.Tensor], minimums: list[float], scale: float = 1.0
 ) -> torch.Tensor:
     """The weighted sum of the losses. `shared` are the tensors of the graph that all of them depend on.
+
+    `scale` makes the gradients larger where small ones would be lost; weights do not depend on it.
 
     Tables whose update is fused into the backward pass have no gradient to look at: the vectors that were looked up
     in them stand for them. No gradient is looked for beyond `shared`, so that tables do not move here.
     """
     moving = [tensor for tensor in shared if tensor.requires_grad]
-    gram = gram_matrix(losses, moving) if moving else np.zeros((len(losses), len(losses)))
+    scaled = [loss * scale for loss in losses] if scale != 1 else losses
+    gram = gram_matrix(scaled, moving) if moving else np.zeros((len(losses), len(losses)))
     weights = pareto_weights(gram, np.asarray(minimums, np.float64))
     stacked = torch.stack(losses)
     return (stacked * torch.as_tensor(weights, dtype=stacked.dtype, device=stacked.device)).sum()

@@ -6,7 +6,7 @@ stay as they are. Moments are divided by 1 - beta^step with the steps of the tab
 does it.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from torchrec.optim.keyed import CombinedOptimizer
 
 from penstock.optim.row_gradients import Lookup
 from penstock.optim.sharded_state import counter_of, local_part, zeros_beside
+from penstock.optim.table_kernels import table_kernels
 
 STANDING_STILL = (torchrec.optim.SGD, {"lr": 0.0})
 """What torchrec is told to do with tables that it shall not move."""
@@ -117,19 +118,9 @@ def use_row_adam(
     """
     tables = {name: table for name, table in model.fused_optimizer.params.items() if name in trainable}
     adam = RowAdam(tables, settings)
-    for kernel, table_names in _kernels(model):
+    for kernel, table_names in table_kernels(model):
         adam.follow(kernel, table_names)
     model._optim = CombinedOptimizer([adam])
-
-
-def _kernels(
-    model: DistributedModelParallel,
-) -> Iterator[tuple[SplitTableBatchedEmbeddingBagsCodegen, list[str]]]:
-    """The kernels of all sharded collections with the names of their tables; torchrec does not list them as modules."""
-    for module in model.modules():
-        for lookup in getattr(module, "_lookups", ()):
-            for kernel in getattr(lookup, "module", lookup)._emb_modules:
-                yield kernel.emb_module, [table.name for table in kernel.config.embedding_tables]
 
 
 def _fresh_state(table: ShardedTensor) -> dict[str, ShardedTensor]:
