@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import tempfile
 
 import pytest
@@ -150,3 +151,26 @@ def test_a_killed_training_lets_go(tmp_path, temporary_folder):
         holder.wait()
     with ModelDir(tmp_path).lock():
         pass
+
+
+def test_a_lock_leaves_nothing_behind_and_holds_for_one_at_a_time(tmp_path):
+    folder, inside, most = ModelDir(tmp_path), [], []
+
+    def work():
+        for _ in range(200):
+            try:
+                with folder.lock():
+                    inside.append(1)
+                    most.append(len(inside))
+                    inside.pop()
+            except ConfigError:
+                continue
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(most) == {1}
+    assert not folder.lock_file.exists()

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ class ModelDir:
     def lock_file(self) -> Path:
         """What a training holds while it writes here: in the temporary folder, so that locking makes nothing here.
 
-        It is found by the folder's full path, and never removed: who opened it before would hold another file.
+        It is found by the folder's full path.
         """
         key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"penstock-{key}.lock"
@@ -106,19 +106,37 @@ class ModelDir:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other trainings on this machine out of the folder; the system lets go when this process ends."""
-        descriptor = _open_for_all(self.lock_file)
+        descriptor = _locked(self.lock_file)
+        if descriptor is None:
+            raise ConfigError.at(
+                "model_dir",
+                f"another penstock train is writing in '{self.path}'; "
+                "wait until it ends, or choose another --model_dir",
+            )
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError.at(
-                    "model_dir",
-                    f"another penstock train is writing in '{self.path}'; "
-                    "wait until it ends, or choose another --model_dir",
-                ) from None
             yield
         finally:
+            with suppress(OSError):  # it may be another user's
+                os.unlink(self.lock_file)
             os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """An open file that is ours until it is closed; None where it is somebody else's.
+
+    Who held it removes it before letting go, so a lock counts only on the file that the path still leads to.
+    """
+    while True:
+        descriptor = _open_for_all(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        os.close(descriptor)
 
 
 def _open_for_all(path: Path) -> int:
