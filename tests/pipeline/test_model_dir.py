@@ -4,8 +4,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import tempfile
+import threading
 
 import pytest
 
