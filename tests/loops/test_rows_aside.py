@@ -61,3 +61,11 @@ def test_a_message_names_the_first_row_that_is_not_finite():
     )
     assert first_bad_row(two_rows(), predictions).endswith("the first row 1 of the batch")
     assert first_bad_row(two_rows(position), {"probs": torch.tensor([0.5, 0.5])}) == ""
+
+
+def test_classes_that_a_mask_rules_out_are_not_bad_rows():
+    masked = torch.tensor([[0.0, -INF, 1.0], [-INF, 0.5, 2.0]])
+
+    assert first_bad_row(two_rows(), {"logits_move": masked, "probs_move": torch.zeros(2, 3)}) == ""
+    assert "predictions of 1 of them" in first_bad_row(two_rows(), {"logits": torch.tensor([-INF, 0.0])})
+    assert "predictions of 2 of them" in first_bad_row(two_rows(), {"logits": torch.full((2, 3), -INF)})

@@ -125,6 +125,65 @@ def test_callbacks_and_their_rates_go_on_exactly_after_a_resume(desk, stopped_af
     assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
 
 
+class CountSaves:
+    """Counts checkpoints, and remembers with which evaluation each was told."""
+
+    def __init__(self):
+        self.saves = []
+
+    def on_save(self, step, metrics, control):
+        self.saves.append([step, sorted(metrics)])
+
+    def state_dict(self):
+        return {"saves": self.saves}
+
+    def load_state_dict(self, state):
+        self.saves = state["saves"]
+
+
+@pytest.mark.parametrize("stopped_after", [1, 3, 4])
+def test_the_checkpoint_that_a_run_continues_from_is_told_once_more(desk, stopped_after):
+    """A kill may have come between the checkpoint and those who want to know of it."""
+    two_epochs = {"train_config.num_epochs": 2}
+    whole = trained(desk, two_epochs | {"model_dir": "whole"}, callbacks=[CountSaves()])
+    shorter = {"train_config.num_epochs": None, "train_config.num_steps": stopped_after}
+
+    trained(desk, shorter, callbacks=[CountSaves()])
+    resumed = trained(desk, two_epochs, resume=True, callbacks=[CountSaves()])
+
+    assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+
+
+def without_end(desk):
+    """The log as a kill after the last checkpoint leaves it."""
+    log = desk.folder / "run/log.jsonl"
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"end"' not in line))
+
+
+def test_a_run_that_is_killed_on_its_way_to_a_stop_still_stops(desk):
+    stopped = trained(desk, RARELY, callbacks=[StopAt(2)])
+    without_end(desk)
+    again = trained(desk, RARELY, resume=True, callbacks=[StopAt(2)])
+
+    assert (again.steps, again.stopped_because) == (2, "enough for today")
+    assert log_of(again.model_dir)[-1]["stopped_because"] == "enough for today"
+    assert steps_of(again.model_dir) == steps_of(stopped.model_dir)
+
+
+def test_a_run_that_a_callback_stopped_goes_on_when_it_is_continued(desk):
+    trained(desk, RARELY, callbacks=[StopAt(2)])
+    result = trained(desk, RARELY, resume=True, callbacks=[StopAt(2)])
+
+    assert (result.steps, result.stopped_because) == (6, None)
+
+
+def test_a_stop_is_forgotten_by_a_run_without_callbacks(desk):
+    trained(desk, RARELY, callbacks=[StopAt(2)])
+    without_end(desk)
+
+    assert trained(desk, RARELY, resume=True).steps == 6
+
+
 def test_an_object_without_a_method_of_a_callback_is_refused(desk):
     with pytest.raises(
         ConfigError, match="callbacks: dict has none of the methods on_log, on_eval, on_save, on_end"

@@ -35,9 +35,10 @@ def write_rows(path: Path, batch: Batch, predictions: Mapping[str, torch.Tensor]
 def first_bad_row(batch: Batch, predictions: Mapping[str, torch.Tensor]) -> str:
     """Which rows have a prediction that is not finite, for a message; where none has, nothing."""
     bad = torch.zeros(batch.num_rows, dtype=torch.bool)
-    for values in predictions.values():
+    for name, values in predictions.items():
         if values.shape[:1] == bad.shape:
-            bad |= ~torch.isfinite(values.to("cpu", torch.float32)).reshape(batch.num_rows, -1).all(dim=1)
+            wide = values.to("cpu", torch.float32).reshape(batch.num_rows, -1)
+            bad |= ~(torch.isfinite(wide) | _is_masked(name, wide)).all(dim=1)
     count = int(bad.sum())
     if not count:
         return ""
@@ -45,6 +46,13 @@ def first_bad_row(batch: Batch, predictions: Mapping[str, torch.Tensor]) -> str:
     origin = _origin(batch.position, row)
     place = f"row {origin['row']} of {origin['file']}" if origin else f"row {row} of the batch"
     return f"; predictions of {count:,} of them are not finite, the first {place}"
+
+
+def _is_masked(name: str, values: torch.Tensor) -> torch.Tensor:
+    """Which numbers are those of classes that a mask rules out: of several logits, -inf beside finite ones."""
+    if not name.startswith("logits") or values.shape[1] < 2:
+        return torch.zeros_like(values, dtype=torch.bool)
+    return torch.isneginf(values) & torch.isfinite(values).any(dim=1, keepdim=True)
 
 
 def _origin(position: Position | None, row: int) -> dict[str, Any]:

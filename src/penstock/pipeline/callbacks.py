@@ -21,6 +21,9 @@ from penstock.runtime.state import State
 EVENTS = ("on_log", "on_eval", "on_save", "on_end")
 """What a callback may be told."""
 
+STOP = "stop_reason"
+"""Key of the state beside those of callbacks: a run that was killed on its way to a stop still stops."""
+
 
 class Control:
     """What a callback may ask for."""
@@ -33,6 +36,10 @@ class Control:
     def stop(self, reason: str = "a callback asked to stop") -> None:
         """End the run after this step: it is saved and evaluated like every end."""
         self.stop_reason = self.stop_reason or reason
+
+    def forget_stop(self) -> None:
+        """Go on after all: who continues a run that was stopped and came to its end wants more of it."""
+        self.stop_reason = None
 
     def save(self) -> None:
         """Write a checkpoint of this step, unless there is one."""
@@ -72,15 +79,18 @@ class Callbacks:
         return asked
 
     def state_dict(self) -> State:
-        """The state of those who have one, by their place in the list and their class."""
-        return {
+        """The state of those who have one, by their place in the list and their class; and why the run is to stop."""
+        states = {
             _key(place, callback): callback.state_dict()
             for place, callback in enumerate(self._callbacks)
             if hasattr(callback, "state_dict")
         }
+        return states | ({STOP: self.control.stop_reason} if self.control.stop_reason else {})
 
     def load_state_dict(self, state: State) -> None:
-        """Bring back those who are there again; a run may continue with other callbacks."""
+        """Bring back those who are there again; a run may continue with other callbacks, and is then not stopped."""
+        if self._callbacks:
+            self.control.stop_reason = state.get(STOP)
         for place, callback in enumerate(self._callbacks):
             saved = state.get(_key(place, callback))
             if saved is not None and hasattr(callback, "load_state_dict"):

@@ -24,7 +24,7 @@ from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
 from penstock.pipeline.session import exceeds_limit
-from penstock.pipeline.step_log import StepLog
+from penstock.pipeline.step_log import StepLog, told_end
 from penstock.pipeline.training_parts import Training
 from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.memory import MemoryMonitor
@@ -81,6 +81,7 @@ class TrainingHooks:
         """The step to whose parameters the run went back at its end; None where the last one was the best."""
         if not self._started_afresh:
             self._recall_evaluation(progress.step)
+        self._former_end = None if self._started_afresh else told_end(saver.folder.log.read(), progress.step)
         self._header_written = False
 
     def __enter__(self) -> Self:
@@ -94,10 +95,13 @@ class TrainingHooks:
         self._bar.__exit__(kind, error, trace)
 
     def catch_up(self) -> None:
-        """Do what a kill may have come before: evaluating the checkpoint that a run continues from, or hearing it."""
+        """Do what a kill may have come before: telling of the checkpoint one continues from, and evaluating it."""
         if self._started_afresh:
             return
         progress, every = self._training.progress, self._training.timetable.evaluate_every
+        if self._former_end is not None:
+            self._callbacks.control.forget_stop()
+        self._tell_of_saved(progress)
         if self.evaluation is not None:
             self._hear(progress, self.evaluation)
         at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
@@ -177,7 +181,7 @@ class TrainingHooks:
             self.on_evaluate_due(progress)
             self._restore_best()
         self._callbacks.tell("on_end", progress.step, told(self.evaluation))
-        if self._header_written:
+        if self._header_written or self._former_end is None:
             self._tell_end(progress)
 
     def _hear(self, progress: TrainingProgress, evaluation: Evaluation) -> None:
@@ -209,6 +213,13 @@ class TrainingHooks:
             self._recall_evaluation(step)
             self.restored_step = step
         folder.write_text(folder.path / MARK, mark(early_stop))
+
+    def _tell_of_saved(self, progress: TrainingProgress) -> None:
+        """Tell of the checkpoint that a run continues from, and of what was evaluated last when it was written."""
+        if progress.evaluated_step == progress.step:
+            self.on_evaluate_due(progress)
+        evaluation = recalled(self._saver.folder.evaluations.read(), progress.evaluated_step)
+        self._callbacks.tell("on_save", progress.step, told(evaluation))
 
     def _save_if_asked(self, progress: TrainingProgress) -> None:
         if self._callbacks.take_save_request():
