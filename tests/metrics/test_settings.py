@@ -1,14 +1,15 @@
-"""Metrics that do not count alike are not merged."""
+"""Metrics that do not count alike are not merged, and none goes on from the state of another."""
 
 import pytest
 
-from penstock.config.errors import DataError
+from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.accuracy import Accuracy
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.grouped_xauc import GroupedXAUC
 from penstock.metrics.multiclass_auc import MulticlassAUC
 from penstock.metrics.normalized_entropy import NormalizedEntropy
 from penstock.metrics.retrieval import HitRateAtK, NDCGAtK, RecallAtK
+from penstock.metrics.windows import TrainMetricWrapper
 from penstock.metrics.xauc import XAUC
 
 
@@ -32,3 +33,30 @@ from penstock.metrics.xauc import XAUC
 def test_other_settings_are_refused(one, other, message):
     with pytest.raises(DataError, match=f"{message}.*; give both the same settings"):
         one.merge(other)
+
+
+@pytest.mark.parametrize(
+    ("saved", "now", "message"),
+    [
+        (Accuracy(0.5), Accuracy(0.7), "accuracy: the saved state has threshold 0.5; it is 0.7 now"),
+        (RecallAtK(5), RecallAtK(10), "recall_at_k: the saved state has top_k 5; it is 10 now"),
+        (
+            MulticlassAUC(),
+            MulticlassAUC(average="weighted"),
+            "multiclass_auc: the saved state has average macro; it is weighted now",
+        ),
+        (XAUC(), XAUC(in_batch=True), "xauc: the saved state has in_batch False; it is True now"),
+        (XAUC(), XAUC(exact=True), "xauc: the saved state has exact False; it is True now"),
+        (XAUC(), XAUC(max_pairs=5), "xauc: the saved state has max_pairs None; it is 5 now"),
+        (
+            TrainMetricWrapper(XAUC(sample_ratio=0.5)),
+            TrainMetricWrapper(XAUC(sample_ratio=0.25)),
+            "xauc: the saved state has sample_ratio 0.5; it is 0.25 now",
+        ),
+    ],
+)
+def test_a_state_of_other_settings_is_refused(saved, now, message):
+    with pytest.raises(CheckpointError) as caught:
+        now.load_state_dict(saved.state_dict())
+
+    assert str(caught.value) == message

@@ -1,5 +1,6 @@
 """The contract of every metric."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
@@ -16,6 +17,10 @@ MetricState = dict[str, NDArray[Any]]
 
 Settings = Mapping[str, Any]
 """What decides how a metric counts its rows, by name."""
+
+
+SETTINGS = "settings"
+"""The settings in a saved state."""
 
 
 class Metric(Protocol):
@@ -63,6 +68,25 @@ def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
             raise DataError(
                 f"{owner}: {name} {other[name]} cannot be merged with {name} {value}; give both the same settings"
             )
+
+
+def with_settings(state: MetricState, settings: Settings) -> MetricState:
+    """A state that also says how its rows were counted, where there is something to say."""
+    if not settings:
+        return state
+    text = json.dumps(dict(settings), default=str)
+    return {**state, SETTINGS: np.frombuffer(text.encode(), np.uint8).copy()}
+
+
+def without_settings(state: MetricState, settings: Settings, owner: str) -> MetricState:
+    """The rest of a saved state, if its rows were counted with these settings; else a CheckpointError."""
+    saved = json.loads(np.asarray(state[SETTINGS], np.uint8).tobytes()) if SETTINGS in state else {}
+    for name, value in json.loads(json.dumps(dict(settings), default=str)).items():
+        if name not in saved:
+            raise CheckpointError(f"{owner}: the saved state has no {name}; it is {value} now")
+        if saved[name] != value:
+            raise CheckpointError(f"{owner}: the saved state has {name} {saved[name]}; it is {value} now")
+    return {name: array for name, array in state.items() if name != SETTINGS}
 
 
 def restored(

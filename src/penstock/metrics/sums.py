@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings, restored
+from penstock.metrics.metric import (
+    MetricState,
+    Settings,
+    Values,
+    refuse_other_settings,
+    restored,
+    with_settings,
+    without_settings,
+)
 from penstock.runtime.collectives import Collectives
 
 
@@ -67,16 +75,16 @@ class SumsMetric(ABC):
         self._sums = {name: np.zeros_like(own) for name, own in self._sums.items()}
 
     def state_dict(self) -> MetricState:
-        """The sums, by name."""
-        return {name: own.copy() for name, own in self._sums.items()}
+        """The sums, by name, and the settings."""
+        return with_settings({name: own.copy() for name, own in self._sums.items()}, self.settings)
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved sums."""
-        self._sums = restored(state, self._sums, self.name)
+        """Go on from saved sums of the same settings."""
+        self._sums = restored(without_settings(state, self.settings, self.name), self._sums, self.name)
 
     @property
     def settings(self) -> Settings:
-        """What decides how rows are counted, by name: only metrics that agree in it can be merged."""
+        """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
         return {}
 
     @property

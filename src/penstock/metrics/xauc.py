@@ -8,9 +8,16 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
+from penstock.metrics.metric import (
+    MetricState,
+    Settings,
+    Values,
+    refuse_other_settings,
+    with_settings,
+    without_settings,
+)
 from penstock.metrics.xauc_pairs import drawn_numbers, num_pairs, num_right_pairs, pairs_numbered
-from penstock.metrics.xauc_rows import Numbers, RowSample
+from penstock.metrics.xauc_rows import ROWS_STATE, Numbers, RowSample
 
 if TYPE_CHECKING:
     from penstock.metrics.sections import XAUC as XaucSection
@@ -101,31 +108,23 @@ class XAUC:
     def reset(self) -> None:
         """Forget every row."""
         self._rows.reset()
-        for sums in (self._counts, self._sum_of_shares, self._num_left_out):
-            sums[...] = 0
+        for array in self._sums().values():
+            array[...] = 0
 
     def state_dict(self) -> MetricState:
-        """The kept rows, the counts of batches, and how many rows were left out."""
-        return {
-            **self._rows.state_dict(),
-            "counts": self._counts.copy(),
-            "sum_of_shares": self._sum_of_shares.copy(),
-            "num_left_out": self._num_left_out.copy(),
-        }
+        """The kept rows, the counts of batches, how many rows were left out, and the settings."""
+        sums = {name: array.copy() for name, array in self._sums().items()}
+        return with_settings({**self._rows.state_dict(), **sums}, self.settings)
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved rows and counts."""
-        if state.keys() != self.state_dict().keys():
-            raise CheckpointError(
-                f"xauc: the saved state has {sorted(state)}, not {sorted(self.state_dict())}"
-            )
+        """Go on from saved rows and counts of the same settings."""
+        state = without_settings(state, self.settings, "xauc")
+        expected = {*ROWS_STATE, *self._sums()}
+        if state.keys() != expected:
+            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, not {sorted(expected)}")
         self._rows.load_state_dict(state)
-        for sums, name in (
-            (self._counts, "counts"),
-            (self._sum_of_shares, "sum_of_shares"),
-            (self._num_left_out, "num_left_out"),
-        ):
-            sums[...] = state[name]
+        for name, array in self._sums().items():
+            array[...] = state[name]
 
     @property
     def undefined_because(self) -> str | None:
@@ -138,6 +137,13 @@ class XAUC:
     def num_left_out(self) -> int:
         """Rows whose prediction is NaN."""
         return int(self._num_left_out)
+
+    def _sums(self) -> MetricState:
+        return {
+            "counts": self._counts,
+            "sum_of_shares": self._sum_of_shares,
+            "num_left_out": self._num_left_out,
+        }
 
     def _count_batch(self, preds: Numbers, labels: Numbers) -> None:
         pairs = num_pairs(len(preds))

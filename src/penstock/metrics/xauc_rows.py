@@ -14,13 +14,17 @@ Columns = tuple[Numbers, Numbers, NDArray[np.uint64]]
 
 _NAMES = ("preds", "target", "lots")
 _DTYPES: tuple[type[Any], ...] = (np.float64, np.float64, np.uint64)
+ROWS_STATE = (*_NAMES, "num_seen")
+"""The names in the state of a sample."""
+_EVERY_LOT = np.uint64(2**64 - 1)
 
 
 class RowSample:
     """The `max_rows` rows with the lowest lots; a lot is a hash of the seed, the row's place and the row itself.
 
-    So every row is as likely to be kept, two samples are joined by keeping the lowest lots of both, nothing depends on
-    how rows were cut into batches, and rows of different ranks draw different lots without knowing of each other.
+    So every row is as likely to be kept, nothing depends on how rows were cut into batches, and rows of different ranks
+    draw different lots without knowing of each other. All rows up to some lot are there: two samples are joined by
+    keeping what is below the lots of both, and a saved one goes on in one that may keep more, or fewer.
     """
 
     def __init__(self, max_rows: int, seed: int) -> None:
@@ -40,7 +44,9 @@ class RowSample:
 
     def merge(self, other: Self) -> None:
         """Offer the rows of another sample."""
+        other._drop_highest()
         self.num_seen += other.num_seen
+        self._lower(other._below)
         self._keep(other._columns())
 
     def rows(self) -> tuple[Numbers, Numbers]:
@@ -54,7 +60,7 @@ class RowSample:
         self.num_seen = 0
         self._chunks: list[Columns] = []
         self._num_held = 0
-        self._below = np.uint64(2**64 - 1)
+        self._below = _EVERY_LOT
 
     def state_dict(self) -> MetricState:
         """The kept rows with their lots, and how many there were."""
@@ -71,6 +77,8 @@ class RowSample:
         preds, target, lots = (
             np.array(state[name], dtype) for name, dtype in zip(_NAMES, _DTYPES, strict=True)
         )
+        if self.num_seen > len(lots) > 0:
+            self._below = lots.max()
         self._keep((preds, target, lots))
 
     def _columns(self) -> Columns:
@@ -85,7 +93,7 @@ class RowSample:
         return self._chunks[0]
 
     def _keep(self, columns: Columns) -> None:
-        if self._num_held >= self.max_rows:
+        if self._below != _EVERY_LOT:
             columns = _chosen(columns, columns[2] <= self._below)
         self._chunks.append(columns)
         self._num_held += len(columns[0])
@@ -95,10 +103,17 @@ class RowSample:
     def _drop_highest(self) -> None:
         if self._num_held <= self.max_rows:
             return
+        lots = self._columns()[2]
+        self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])
+
+    def _lower(self, below: np.uint64) -> None:
+        """Let go of the rows with higher lots, now and later."""
+        if below >= self._below:
+            return
+        self._below = below
         columns = self._columns()
-        self._below = np.partition(columns[2], self.max_rows - 1)[self.max_rows - 1]
         # Two rows with one lot are too rare to matter, but not to be counted.
-        kept = np.flatnonzero(columns[2] <= self._below)[: self.max_rows]
+        kept = np.flatnonzero(columns[2] <= below)[: self.max_rows]
         self._chunks = [_chosen(columns, kept)]
         self._num_held = len(kept)
 
