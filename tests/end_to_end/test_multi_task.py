@@ -49,6 +49,10 @@ def test_mmoe_learns_both(tmp_path):
 
     assert 0.72 < metrics["auc_click"] < labels["click"].attainable_auc
     assert 0.75 < metrics["auc_buy"] < labels["buy"].attainable_auc
+    place = Workplace(tmp_path, tmp_path / "data", EXAMPLES / "mmoe.yaml")
+    inputs = "--eval_input_path", f"{tmp_path}/data/test/*.parquet", "--checkpoint_path", "best"
+    best = place.penstock("eval", EXAMPLES / "mmoe.yaml", "--model_dir", "run", *inputs)
+    assert best.code == 0, best.err
 
 
 def write_moves(path, num_rows):

@@ -65,6 +65,6 @@ def test_a_best_that_is_needed_says_why_there_is_none():
         require_best_step([], BY_AUC, "run")
 
     with pytest.raises(
-        CheckpointError, match=r"^run: export_config.best_exporter_metric is 'aux', .*mean 'auc'\?$"
+        CheckpointError, match=r"^run: export_config.best_exporter_metric is 'aux', .*mean 'auc'\? \(--set "
     ):
         require_best_step([evaluation(10, 0.6)], ExportConfig(best_exporter_metric="aux"), "run")

@@ -128,6 +128,46 @@ def test_fp16_is_refused_with_a_reason():
         require_for_training(RunConfig.model_validate(data))
 
 
+def two_towers(**keys):
+    towers = [
+        {
+            "tower_name": name,
+            "label_name": "click",
+            "metrics": [{"auc": {}}],
+            "losses": [{"binary_cross_entropy": {}}],
+        }
+        for name in ("click", "buy")
+    ]
+    groups = [{"group_name": "all", "feature_names": ["user_id"]}]
+    model = {"feature_groups": groups, "simple_multi_task": {"task_towers": towers}}
+    return RunConfig.model_validate(run_data(eval_input_path="eval.parquet", model_config=model, **keys))
+
+
+def test_towers_without_a_metric_that_picks_the_best_are_told_before_training(caplog):
+    require_for_training(two_towers())
+
+    assert caplog.messages == [
+        "export_config.best_exporter_metric: evaluation does not give 'auc'; of its towers it gives auc_click, "
+        "auc_buy; without one no checkpoint is the best"
+    ]
+
+
+def test_towers_with_a_metric_that_picks_the_best_have_nothing_to_be_told(caplog):
+    require_for_training(two_towers(export_config={"best_exporter_metric": "auc_buy"}))
+
+    assert caplog.messages == []
+
+
+def test_the_best_of_towers_that_is_asked_for_needs_the_name_of_one():
+    with pytest.raises(ConfigError) as error:
+        require_for_training(two_towers(export_config={"exporter_type": "best"}))
+
+    assert str(error.value) == (
+        "export_config.best_exporter_metric: evaluation does not give 'auc'; "
+        "of its towers it gives auc_click, auc_buy"
+    )
+
+
 def test_results_are_named_by_section_and_tower():
     tower = {
         "tower_name": "buy",

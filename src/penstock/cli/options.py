@@ -26,7 +26,9 @@ Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a l
 CheckpointPath = Annotated[
     str | None,
     typer.Option(
-        "--checkpoint_path", metavar="PATH", help="A checkpoint, 'latest' or 'best' (default: latest)."
+        "--checkpoint_path",
+        metavar="PATH",
+        help="A checkpoint, 'latest' or 'best' (default: latest), or RUN, RUN/best of another run.",
     ),
 ]
 

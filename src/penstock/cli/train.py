@@ -12,7 +12,12 @@ Continue = Annotated[
     bool, typer.Option("--continue_train", "--resume", help="Go on from the newest whole checkpoint.")
 ]
 FineTune = Annotated[
-    str | None, typer.Option("--fine_tune_checkpoint", help="Start from this checkpoint's model, at step 0.")
+    str | None,
+    typer.Option(
+        "--fine_tune_checkpoint",
+        metavar="PATH",
+        help="Start from this model, at step 0: a checkpoint, a run's folder, or RUN/best.",
+    ),
 ]
 IgnoreOptimizer = Annotated[
     bool, typer.Option("--ignore_restore_optimizer", help="Continue with the model, but a fresh optimizer.")

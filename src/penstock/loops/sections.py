@@ -171,7 +171,7 @@ class TrainConfig(Section):
     """Log every so many steps."""
 
     fine_tune_checkpoint: str | None = None
-    """Start from the parameters of this checkpoint."""
+    """Start from the parameters of this checkpoint, of this run (RUN), or of the best of a run (RUN/best)."""
 
     fine_tune_ckpt_param_map: str | None = None
     """File with lines 'current old': names of parameters that were called otherwise."""
@@ -198,7 +198,7 @@ class TrainConfig(Section):
     """Write a trace of ten steps into model_dir/profile, and the dearest operators into the log."""
 
     mixed_precision: Annotated[str | None, words("", "BF16", "FP16")] = None
-    """BF16, or absent; FP16 is refused: see docs/training.md."""
+    """BF16 or FP16 for what a model computes in training; absent: float32."""
 
     grad_scaler: Annotated[GradScaler | None, Later("grad_scaler")] = None
     """Keeps small gradients of FP16 above zero."""

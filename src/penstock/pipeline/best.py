@@ -62,7 +62,7 @@ def require_best_step(evaluations: Sequence[EvaluationRecord], export: ExportCon
         metric, known = export.best_exporter_metric, values_of(evaluations[-1])
         raise CheckpointError(
             f"{folder}: export_config.best_exporter_metric is '{metric}', which no saved step was evaluated by; "
-            f"{hint(metric, known)}"
+            f"{hint(metric, known)} (--set export_config.best_exporter_metric=NAME)"
         )
     return step
 

@@ -1,10 +1,10 @@
 """What a command needs from the run file beyond being right: said before anything is opened."""
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, Problem
-from penstock.config.nearest import hint
 from penstock.config.notices import notices
 from penstock.config.paths import format_path
 from penstock.config.section import Section
@@ -12,9 +12,16 @@ from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.averages import average_problems
+from penstock.pipeline.deciding_metrics import (
+    best_metric_problems,
+    best_metric_remark,
+    early_stopping_problems,
+)
 from penstock.pipeline.device_checks import device_problems
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.schedule_checks import minimum_problems, plateau_problems
+
+logger = logging.getLogger(__name__)
 
 
 def require_for_training(run: RunConfig) -> None:
@@ -37,6 +44,7 @@ def require_for_training(run: RunConfig) -> None:
             *_mixed_precision(run),
         ]
     )
+    _tell_of_best_metric(run)
     require_available(run)
 
 
@@ -112,24 +120,21 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
-_BEST_NEAR_1 = "calibration"
-_NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
-
-
 def _best_metric(run: RunConfig) -> Iterator[Problem]:
-    """The metric that picks the best checkpoint must be one that evaluation gives."""
-    name, known = run.export_config.best_exporter_metric, result_names(run.model)
-    export = run.export_config
-    asked_for = export.exporter_type == "best" or "best_exporter_metric" in export.model_fields_set
-    if asked_for and run.model is not None and name not in known:
-        message = f"evaluation does not give '{name}'; {hint(name, known)}"
-        yield Problem("export_config.best_exporter_metric", message)
-    if asked_for and name.startswith(_BEST_NEAR_1):
-        yield Problem("export_config.best_exporter_metric", _NO_DIRECTION)
+    if run.model is not None:
+        yield from best_metric_problems(run.export_config, result_names(run.model))
+
+
+def _tell_of_best_metric(run: RunConfig) -> None:
+    """Towers never give the metric that is taken where none is named."""
+    if run.model is None or not run.eval_input_path or not towers_of(run.model):
+        return
+    remark = best_metric_remark(run.export_config, result_names(run.model))
+    if remark is not None:
+        logger.warning("%s", remark)
 
 
 def _early_stopping(run: RunConfig) -> Iterator[Problem]:
-    """What decides when to stop must be evaluated, by a metric that evaluation gives."""
     section = run.train_config.early_stopping if run.train_config is not None else None
     if section is None:
         return

@@ -10,6 +10,7 @@ from penstock.config.errors import CheckpointError
 from penstock.distributed.state import load_training_state, training_state
 from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.best import best_step
+from penstock.pipeline.checkpoint_choice import checkpoint_at
 from penstock.pipeline.data import resumed_state
 from penstock.pipeline.feature_meaning import (
     DOCUMENT,
@@ -100,15 +101,17 @@ class Saver:
     def fine_tune(self, path: str | None, param_map: str | None = None) -> None:
         """Start from another run's model, at step 0; what only one of them has is listed.
 
-        `param_map` is a file that says which of its parameters were called otherwise.
+        `path` is that of a checkpoint, a run, or RUN/best; `param_map` is a file that says which of its parameters
+        were called otherwise.
         """
         if not path:
             return
-        checkpoint = self.store.open(Path(path))
+        checkpoint = checkpoint_at(Path(path), "train_config.fine_tune_checkpoint")
+        logger.info("fine-tuning from %s", checkpoint.path)
         warn_of_other_meaning(checkpoint, self._run)
         difference = load_renamed(checkpoint, self._training.sharded.module, param_map)
         if difference:
-            logger.warning("fine-tuning from %s: %s", path, difference)
+            logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
     def _restore_position(self, checkpoint: Checkpoint) -> None:
         training, states = self._training, checkpoint.documents["position"]

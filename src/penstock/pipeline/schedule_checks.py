@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from penstock.config.errors import Problem
-from penstock.config.nearest import hint
 from penstock.loops.sections import TrainConfig
 from penstock.optim.sections import MetricMode, ReduceOnPlateauLR, SparseOptimizer, minimum_problem
 from penstock.optim.sections.dense import DenseOptimizerOptions
 from penstock.pipeline.best import smaller_is_better
+from penstock.pipeline.deciding_metrics import not_given
 
 
 def minimum_problems(train: TrainConfig | None) -> Iterator[Problem]:
@@ -34,7 +34,7 @@ def plateau_problems(
             continue
         place, metric = f"{path}.{chosen[0]}", chosen[1].metric
         if known and metric not in known:
-            yield Problem(f"{place}.metric", f"evaluation does not give '{metric}'; {hint(metric, known)}")
+            yield Problem(f"{place}.metric", not_given(metric, known))
         elif chosen[1].mode is MetricMode.max and smaller_is_better(metric, losses):
             yield Problem(f"{place}.mode", f"is max, but less {metric} is better; write mode: min")
         if not evaluated:

@@ -10,7 +10,12 @@ from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.distributed.state import load_averages, load_model_state
 from penstock.pipeline.averages import scores_by_averages
-from penstock.pipeline.best import marked_step, require_best_step
+from penstock.pipeline.checkpoint_choice import (
+    WORDS,
+    checkpoint_at,
+    checkpoint_of_run,
+    means_a_checkpoint,
+)
 from penstock.pipeline.feature_meaning import require_same_meaning
 from penstock.pipeline.memory_plan import limit_of, share_model
 from penstock.pipeline.model_dir import ModelDir
@@ -55,23 +60,18 @@ def load_whole_model(checkpoint: Checkpoint, model: nn.Module) -> None:
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
-    """The latest checkpoint, the best, or the one at a path; every byte of it is checked.
+    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked.
 
     Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
     """
-    if which is not None and Path(which).exists():
-        return CheckpointStore(Path(which).parent).open(which)
     folder = ModelDir.of(run.model_dir)
+    if which is None or which in WORDS:
+        return checkpoint_of_run(folder, which, run.export_config)
+    if means_a_checkpoint(Path(which)):
+        return checkpoint_at(Path(which), "--checkpoint_path")
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
-    if which not in (None, "latest", "best"):
-        return store.open(named_step(str(which), store))
-    if which == "best":
-        return store.open(require_best_step(folder.evaluations.read(), run.export_config, str(folder.path)))
-    marked = marked_step(folder.path) if which is None else None
-    if marked is not None and marked in store.steps():
-        return store.open(marked)
-    return store.require_latest()
+    return store.open(named_step(which, store))
 
 
 def named_step(name: str, store: CheckpointStore) -> int:

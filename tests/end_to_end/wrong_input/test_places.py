@@ -9,6 +9,7 @@ from tests.end_to_end.wrong_input.mistake import Wrong, assert_told_in_one_line
 
 PREDICT = "predict run.yaml --predict_input_path clicks.parquet --predict_output_path"
 WEIGHTS = "run/checkpoints/step-2/rank-00000.safetensors"
+FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
 USER_TABLE = "model.model.embedding_group.tables.embedding_bags.user_emb"
 
 
@@ -31,8 +32,24 @@ BEFORE_TRAINING = [
     ),
     Wrong(
         "a checkpoint to fine-tune that is not there",
-        "nowhere: there is no such checkpoint",
+        f"train_config.fine_tune_checkpoint: there is no 'nowhere'; give {FORMS}",
         command="train run.yaml --fine_tune_checkpoint nowhere",
+    ),
+    Wrong(
+        "the best of no run to fine-tune",
+        f"train_config.fine_tune_checkpoint: 'best' does not say of which run; give {FORMS}",
+        command="train run.yaml --fine_tune_checkpoint best",
+    ),
+    Wrong(
+        "a file to fine-tune",
+        f"train_config.fine_tune_checkpoint: 'run.yaml' is a file; give {FORMS}",
+        command="train run.yaml --fine_tune_checkpoint run.yaml",
+    ),
+    Wrong(
+        "a folder to fine-tune that is no run",
+        "train_config.fine_tune_checkpoint: '.' has neither a manifest.json nor a folder checkpoints; "
+        f"give {FORMS}",
+        command="train run.yaml --fine_tune_checkpoint .",
     ),
     Wrong(
         "an evaluation before training",
@@ -105,8 +122,13 @@ CHECKPOINTS = [
     ),
     Wrong(
         "a file for a checkpoint",
-        "run.yaml: is a file; a checkpoint is a folder such as checkpoints/step-100",
+        f"--checkpoint_path: 'run.yaml' is a file; give {FORMS}",
         command="eval run.yaml --checkpoint_path run.yaml",
+    ),
+    Wrong(
+        "a checkpoint to fine-tune that its run does not have",
+        "train_config.fine_tune_checkpoint: 'run/checkpoints' has no 'step-7'; did you mean 'step-2'?",
+        command="train run.yaml --model_dir other --fine_tune_checkpoint run/checkpoints/step-7",
     ),
     Wrong(
         "a damaged checkpoint",
