@@ -44,8 +44,8 @@ def require_for_training(run: RunConfig) -> None:
             *_mixed_precision(run),
         ]
     )
-    _tell_of_best_metric(run)
     require_available(run)
+    _tell_of_best_metric(run)
 
 
 def require_for_evaluation(run: RunConfig) -> None:
@@ -136,16 +136,8 @@ def _tell_of_best_metric(run: RunConfig) -> None:
 
 def _early_stopping(run: RunConfig) -> Iterator[Problem]:
     section = run.train_config.early_stopping if run.train_config is not None else None
-    if section is None:
-        return
-    known = result_names(run.model)
-    if run.model is not None and section.metric not in known:
-        message = f"evaluation does not give '{section.metric}'; {hint(section.metric, known)}"
-        yield Problem("train_config.early_stopping.metric", message)
-    if section.metric.startswith(_BEST_NEAR_1):
-        yield Problem("train_config.early_stopping.metric", _NO_DIRECTION)
-    if not run.eval_input_path:
-        yield Problem("train_config.early_stopping", "needs eval_input_path: without it nothing is evaluated")
+    if section is not None:
+        yield from early_stopping_problems(section, result_names(run.model), bool(run.eval_input_path))
 
 
 def _mixed_precision(run: RunConfig) -> Iterator[Problem]:
