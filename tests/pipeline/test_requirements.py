@@ -146,10 +146,11 @@ def two_towers(**keys):
 def test_towers_without_a_metric_that_picks_the_best_are_told_before_training(caplog):
     require_for_training(two_towers())
 
-    assert caplog.messages == [
+    (remark,) = caplog.messages
+    assert remark == (
         "export_config.best_exporter_metric: evaluation does not give 'auc'; of its towers it gives auc_click, "
         "auc_buy; without one no checkpoint is the best"
-    ]
+    )
 
 
 def test_towers_with_a_metric_that_picks_the_best_have_nothing_to_be_told(caplog):
