@@ -28,7 +28,8 @@ def test_a_folder_that_holds_no_run_is_one_line(desk: Desk) -> None:
 
     assert done.exit_code == 1
     assert done.stderr == (
-        "error: nowhere holds no log.jsonl with a line in it; give the model_dir of a run that has trained\n"
+        "error: nowhere: there is no such folder; give the folder of a run, "
+        "which is the model_dir that penstock train fills\n"
     )
 
 

@@ -39,6 +39,7 @@ def test_the_earliest_of_equals_stays_the_best():
 def test_an_undefined_value_is_never_better():
     assert watched([NAN, NAN, 0.5], patience=2) == [None, None]
     assert EarlyStop("auc", 2, waited=2).reason() == "auc got no better in 2 evaluations (never defined)"
+    assert EarlyStop("auc", 1, waited=1).reason() == "auc got no better in 1 evaluation (never defined)"
 
 
 def test_goes_on_waiting_after_a_resume():

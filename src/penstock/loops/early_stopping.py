@@ -47,7 +47,8 @@ class EarlyStop:
     def reason(self) -> str:
         """For the log."""
         best = "never defined" if self.best is None else f"best {self.best:.6g} at step {self.best_step}"
-        return f"{self.metric} got no better in {self.waited} evaluations ({best})"
+        evaluations = "1 evaluation" if self.waited == 1 else f"{self.waited} evaluations"
+        return f"{self.metric} got no better in {evaluations} ({best})"
 
     def state_dict(self) -> State:
         """The best so far, and how long one waited."""

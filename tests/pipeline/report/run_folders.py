@@ -61,7 +61,22 @@ EVALUATIONS = [
     }
     for step in (10, 15)
 ]
-RUN_FILE = "model_dir: runs/one\ntrain_config:\n  num_epochs: 1\n  seed: 1\n"
+EARLY_END = {
+    **END,
+    "stopped_because": "auc got no better in 1 evaluation (best 0.8 at step 10)",
+    "restored_step": 10,
+}
+"""Of a run that stopped after the evaluation of step 15 and went back to step 10."""
+
+RUN_FILE = """\
+train_input_path: data/clicks
+model_dir: runs/one
+model_config:
+  deepfm: {}
+train_config:
+  num_epochs: 1
+  seed: 1
+"""
 VERSION = {"packages": {"torch": "2.13.0"}, "data": {"a.parquet": MIB, "b.parquet": MIB}}
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.pipeline.report.evaluations_part import at_steps
 from penstock.pipeline.report.page import page_of
 from penstock.pipeline.report.run_record import read_run, read_runs
 from penstock.pipeline.report.writing import try_to_write_report, write_report
-from tests.pipeline.report.run_folders import END, EVALUATIONS, RUN_FILE, START, STEPS, write_run
+from tests.pipeline.report.run_folders import EARLY_END, END, EVALUATIONS, RUN_FILE, START, STEPS, write_run
 
 
 def headings(page: str) -> list[str]:
@@ -22,7 +23,15 @@ def captions(page: str) -> list[str]:
 def test_the_page_of_a_run(tmp_path: Path) -> None:
     page = page_of([read_run(write_run(tmp_path / "one"))])
 
-    assert headings(page) == ["Quality", "Evaluations", "Speed", "Memory", "Data", "Configuration"]
+    assert headings(page) == [
+        "Quality",
+        "Evaluations",
+        "Speed",
+        "Memory",
+        "Data",
+        "What changed in the configuration",
+        "Configuration",
+    ]
     assert captions(page) == [
         "Loss",
         "auc",
@@ -62,6 +71,7 @@ def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: 
     detailed = {
         **EVALUATIONS[-1],
         "calibration_bins": {"auc": {"predicted": [0.1, 0.5, 0.9], "observed": [0.12, 0.45, None]}},
+        "remarks": {"grouped_auc": "1 of 2 groups have both classes"},
         "group_auc": [{"group": "small", "rows": 2, "auc": None}, {"group": "large", "rows": 9, "auc": 0.75}],
     }
     page = page_of([read_run(write_run(tmp_path / "one", evaluations=[detailed]))])
@@ -72,6 +82,17 @@ def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: 
         ("large", "9", "0.7500"),
         ("small", "2", "one class"),
     ]
+    assert "grouped_auc: 1 of 2 groups have both classes. Here are the 2 groups with most rows." in page
+
+
+def test_calibration_and_groups_are_of_the_step_that_a_run_went_back_to(tmp_path: Path) -> None:
+    evaluations = [
+        {**record, "group_auc": [{"group": f"of step {record['step']}", "rows": 9, "auc": 0.75}]}
+        for record in EVALUATIONS
+    ]
+    page = page_of([read_run(write_run(tmp_path / "one", [START, *STEPS, EARLY_END], evaluations))])
+
+    assert re.findall(r'scope="row">(of step \d+)</th>', page) == ["of step 10"]
 
 
 def test_runs_beside_each_other(tmp_path: Path) -> None:
@@ -97,6 +118,86 @@ def test_the_page_says_what_changed_since_the_run_before(tmp_path: Path) -> None
 
     assert "Configuration since monday" in headings(page)
     assert '<th scope="row">train_config.num_epochs</th><td>1</td><td>2</td>' in page
+
+
+def test_the_page_says_that_there_is_no_run_of_this_model_before(tmp_path: Path) -> None:
+    write_run(tmp_path / "monday", run_file=RUN_FILE.replace("deepfm", "mmoe"))
+
+    page = write_report(write_run(tmp_path / "tuesday")).read_text()
+
+    assert "No earlier run of deepfm on the same train_input_path lies in a folder beside this one." in page
+    assert "monday" not in page
+
+
+def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, EARLY_END]))])
+
+    assert (
+        "<b>one stopped early at step 15: </b>auc got no better in 1 evaluation (best 0.8 at step 10). "
+        "It went back to step 10, the best one, which eval and predict take" in page
+    )
+    assert "<div><b>0.8000</b><span>auc, step 10</span></div>" in page
+    assert "<div><b>15</b><span>steps</span></div>" in page
+    assert '<tr><th scope="row">10 (restored)</th>' in page
+    assert page.count('<i class="key mark"></i>step 10, restored') == 2  # loss and auc
+
+
+def test_a_run_to_its_end_that_went_back_did_not_stop_early(tmp_path: Path) -> None:
+    end = {**EARLY_END, "stopped_because": None}
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+
+    assert "<b>one ran to its end at step 15.</b> It went back to step 10, the best one" in page
+    assert "stopped early" not in page
+
+
+def test_a_run_that_stopped_and_kept_its_last_step_says_why(tmp_path: Path) -> None:
+    end = {**EARLY_END, "restored_step": None, "stopped_because": "a callback asked for it"}
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+
+    assert "<b>one stopped early at step 15: </b>a callback asked for it.</p>" in page
+    assert "<div><b>0.8500</b><span>auc</span></div>" in page
+
+
+def test_a_comparison_is_of_the_steps_that_the_runs_ended_with(tmp_path: Path) -> None:
+    stopped = write_run(tmp_path / "stopped", log=[START, *STEPS, EARLY_END])
+    page = page_of(read_runs([stopped, write_run(tmp_path / "whole")]))
+
+    assert '<th scope="row">auc</th><td>0.80000</td><td><b>0.85000</b></td>' in page
+    assert '<th scope="row">evaluated step</th><td>10 (restored)</td><td>15</td>' in page
+    assert '<th scope="row">steps</th><td>15, stopped early</td><td>15</td>' in page
+    assert "<b>stopped stopped early at step 15: </b>" in page
+
+
+def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
+    reason = {"remarks": {"grouped_auc": "no group with both classes"}}
+    evaluations = [EVALUATIONS[0], {**EVALUATIONS[1], **reason}]
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
+
+    assert "<div><b>undefined</b><span>grouped_auc</span></div>" in page
+    assert '<td><span class="undefined">undefined</span></td>' in page  # of a line without a reason
+    assert '<td><span class="undefined" title="no group with both classes">undefined</span></td>' in page
+    assert "<li>grouped_auc at step 15: no group with both classes</li>" in page
+
+
+def test_what_is_said_of_every_evaluation_is_said_once(tmp_path: Path) -> None:
+    remarks = {"remarks": {"auc": "without 1 row whose prediction is NaN"}}
+    evaluations = [{**record, **remarks} for record in EVALUATIONS]
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
+
+    assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
+    assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
+    assert at_steps([1, 2, 3, 4, 1_000, 2_000, 3_000], 9) == " at steps 1; 2; 3; 4; 1,000; 2 more"
+
+
+def test_rates_of_other_sizes_have_charts_of_their_own(tmp_path: Path) -> None:
+    rates = {"sparse": 0.05, "dense": 0.0005, "part": 0.01}
+    steps = [{**record, "learning_rate": rates} for record in STEPS]
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *steps, END]))])
+
+    assert [name for name in captions(page) if "rate" in name] == [
+        "Learning rate: sparse, part",
+        "Learning rate: dense",
+    ]
 
 
 def test_text_of_a_run_file_cannot_become_markup(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from penstock.pipeline.report.config_difference import differences
 from penstock.pipeline.report.markup import Markup, element
+from penstock.pipeline.report.previous_run import model_name
 from penstock.pipeline.report.run_record import RunRecord
 from penstock.pipeline.report.tables import draw_table, folded
 
@@ -18,6 +19,13 @@ def difference_table(runs: Sequence[RunRecord]) -> Markup:
         for difference in found
     ]
     return draw_table(["key", *(run.name for run in runs)], rows, "config")
+
+
+def no_previous_run(run: RunRecord) -> Markup:
+    """Why nothing is compared."""
+    model = model_name(run.config) or "this model"
+    text = f"No earlier run of {model} on the same train_input_path lies in a folder beside this one."
+    return element("p", text, class_="quiet")
 
 
 def config_text(run: RunRecord) -> Markup | None:

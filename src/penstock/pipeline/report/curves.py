@@ -1,6 +1,6 @@
 """The curves of one run, or of several laid over each other: quality, learning rates, speed, waiting, memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,9 @@ from penstock.pipeline.report.series import Reference, Series, known_points
 
 TRAIN_METRICS = "train_metrics"
 """Where a line of the log has the metrics of the rows trained on."""
+
+MOST_APART = 20
+"""How many times larger a learning rate may be than another in the same chart."""
 
 STEP_CHARTS = {
     "rows_per_second": LineChart("Throughput", "step", "rows per second", y_unit=Unit.count, from_zero=True),
@@ -39,7 +42,7 @@ STEP_CHARTS = {
 
 def quality_charts(runs: Sequence[RunRecord]) -> list[Markup]:
     """Losses, then each metric, then learning rates."""
-    return list(filter(None, [loss_chart(runs), *metric_charts(runs), learning_rate_chart(runs)]))
+    return list(filter(None, [loss_chart(runs), *metric_charts(runs), *learning_rate_charts(runs)]))
 
 
 def speed_charts(runs: Sequence[RunRecord]) -> list[Markup]:
@@ -54,7 +57,8 @@ def loss_chart(runs: Sequence[RunRecord]) -> Markup | None:
         evaluated = names_of(run.evaluations, "losses")
         series.append(of_steps(run, "train", color, "loss"))
         series += [of_evaluations(run, f"eval {name}", color, "losses", name) for name in evaluated]
-    return chart_of(LineChart("Loss", "step", "loss (mean over rows)"), runs, series)
+    chart = LineChart("Loss", "step", "loss (mean over rows)")
+    return chart_of(chart, runs, series, step_mark=restored_mark(runs))
 
 
 def metric_charts(runs: Sequence[RunRecord]) -> Iterator[Markup | None]:
@@ -69,17 +73,50 @@ def metric_charts(runs: Sequence[RunRecord]) -> Iterator[Markup | None]:
         for color, run in enumerate(runs):
             series.append(of_steps(run, "train", color, TRAIN_METRICS, name))
             series.append(of_evaluations(run, "eval", color, "metrics", name))
-        yield chart_of(LineChart(name, "step", name), runs, series)
+        yield chart_of(LineChart(name, "step", name), runs, series, step_mark=restored_mark(runs))
 
 
-def learning_rate_chart(runs: Sequence[RunRecord]) -> Markup | None:
-    """The rate of each optimizer."""
-    series = [
-        of_steps(run, name, color, "learning_rate", name, dashed=place > 0)
-        for color, run in enumerate(runs)
-        for place, name in enumerate(names_of(run.steps, "learning_rate"))
-    ]
-    return chart_of(LineChart("Learning rate", "step", "learning rate", from_zero=True), runs, series)
+def learning_rate_charts(runs: Sequence[RunRecord]) -> Iterator[Markup | None]:
+    """The rate of each optimizer; those of another size have a chart of their own, where their shape can be seen."""
+    names = dict.fromkeys(name for run in runs for name in names_of(run.steps, "learning_rate"))
+    rates = {
+        name: [of_steps(run, name, color, "learning_rate", name) for color, run in enumerate(runs)]
+        for name in names
+    }
+    largest = {
+        name: max((y for _, each in of_name for _, y in each.points), default=0.0)
+        for name, of_name in rates.items()
+    }
+    groups = of_like_size(largest)
+    for group in groups:
+        title = "Learning rate" if len(groups) == 1 else f"Learning rate: {', '.join(group)}"
+        series = [
+            (run, replace(each, dashed=place > 0))
+            for place, name in enumerate(group)
+            for run, each in rates[name]
+        ]
+        yield chart_of(LineChart(title, "step", "learning rate", from_zero=True), runs, series)
+
+
+def of_like_size(largest: Mapping[str, float]) -> list[list[str]]:
+    """Names whose values can be seen on one axis that begins at 0: none is `MOST_APART` times smaller than the largest.
+
+    >>> of_like_size({"dense": 0.0005, "sparse": 0.05, "part": 0.01})
+    [['sparse', 'part'], ['dense']]
+    """
+    groups: list[list[str]] = []
+    for name in sorted(largest, key=lambda name: -largest[name]):
+        if groups and largest[name] * MOST_APART >= largest[groups[-1][0]]:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
+
+
+def restored_mark(runs: Sequence[RunRecord]) -> Reference | None:
+    """The step that a single run went back to, where it did."""
+    step = runs[0].restored_step if len(runs) == 1 else None
+    return None if step is None else Reference(f"step {step:,}, restored", step)
 
 
 def step_chart(runs: Sequence[RunRecord], key: str, chart: LineChart) -> Markup | None:
@@ -103,6 +140,7 @@ def chart_of(
     runs: Sequence[RunRecord],
     series: Sequence[tuple[RunRecord, Series]],
     reference: Reference | None = None,
+    step_mark: Reference | None = None,
 ) -> Markup | None:
     """The chart of those series that have points; None where none has.
 
@@ -113,7 +151,7 @@ def chart_of(
         replace(each, color=index) if len(runs) == 1 else replace(each, name=f"{run.name}: {each.name}")
         for index, (run, each) in enumerate(known)
     ]
-    return draw_lines(chart, drawn, reference) if drawn else None
+    return draw_lines(chart, drawn, reference, step_mark) if drawn else None
 
 
 def of_steps(

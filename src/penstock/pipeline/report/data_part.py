@@ -19,30 +19,37 @@ def data_table(runs: Sequence[RunRecord]) -> Markup | None:
 
 def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
     """Those that the records hold."""
-    end, start = run.events.get("end", {}), run.events.get("start", {})
+    yield from amounts(run)
+    yield from mixing(run)
+    if run.end.get("skipped_batches"):
+        yield "batches skipped", f"{run.end['skipped_batches']:,}, since their loss was not finite"
+    seconds = run.events.get("start", {}).get("seconds_to_first_step")
+    if seconds is not None:
+        yield "time to the first step", f"{seconds:.1f} s"
+
+
+def amounts(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """How much was read, trained and evaluated on."""
     files = run.version.get("data") or {}
     if files:
         size = format_size(sum(size for size in files.values() if isinstance(size, int)))
         yield "training files", f"{counted(len(files), 'file')}, {size}"
-    if "rows" in end or "rows" in run.last:
-        rows = end.get("rows", run.last.get("rows", 0))
-        yield (
-            "rows trained on",
-            f"{rows:,} in {counted(end.get('epoch', run.last.get('epoch', 0)), 'whole epoch')}",
-        )
+    told = {**run.last, **run.end}
+    if "rows" in told:
+        yield "rows trained on", f"{told['rows']:,} in {counted(told.get('epoch', 0), 'whole epoch')}"
     if run.evaluations:
-        yield "rows evaluated on", f"{run.evaluations[-1].get('rows', 0):,}"
-    if end.get("left_out_rows") is not None:
-        yield "rows left out as unusable", f"{end['left_out_rows']:,}"
+        yield "rows evaluated on", f"{run.final_evaluation.get('rows', 0):,}"
+    if run.end.get("left_out_rows") is not None:
+        yield "rows left out as unusable", f"{run.end['left_out_rows']:,}"
+
+
+def mixing(run: RunRecord) -> Iterator[tuple[str, str]]:
+    """How rows were shuffled, and how well."""
+    start, shuffle = run.events.get("start", {}), run.end.get("shuffle") or {}
     if "shuffle_rows" in start:
         rows = start["shuffle_rows"]
         yield "shuffled", f"in windows of {rows:,} rows" if rows else "no"
-    shuffle = end.get("shuffle") or {}
     if "block_coverage" in shuffle:
         yield "blocks that a batch draws on", f"{shuffle['block_coverage']:.0%} of those of an ideal shuffle"
     if "label_autocorrelation" in shuffle:
         yield "correlation of neighbouring labels", f"{shuffle['label_autocorrelation']:.3f} (0 is ideal)"
-    if end.get("skipped_batches"):
-        yield "batches skipped", f"{end['skipped_batches']:,}, since their loss was not finite"
-    if start.get("seconds_to_first_step") is not None:
-        yield "time to the first step", f"{start['seconds_to_first_step']:.1f} s"

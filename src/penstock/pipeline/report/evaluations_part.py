@@ -1,13 +1,16 @@
-"""Evaluations as tables: all of one run, and the last of several."""
+"""Evaluations as tables: all of one run, and the final ones of several."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.config.sizes import format_size
 from penstock.pipeline.best import SMALLER_IS_BETTER
 from penstock.pipeline.report.curves import names_of, number_at
 from penstock.pipeline.report.markup import Markup, element
-from penstock.pipeline.report.run_record import RunRecord
+from penstock.pipeline.report.run_record import Record, RunRecord
 from penstock.pipeline.report.tables import draw_table, folded
+
+MOST_STEPS = 5
+"""How many steps a remark names."""
 
 
 def evaluation_table(run: RunRecord) -> Markup | None:
@@ -18,44 +21,96 @@ def evaluation_table(run: RunRecord) -> Markup | None:
     head = ["step", "epoch", "rows", "seconds", *(name for _, name in columns)]
     rows = [
         [
-            f"{record['step']:,}",
+            step_cell(run, record["step"]),
             str(record.get("epoch", "")),
             f"{record.get('rows', 0):,}",
             f"{record.get('seconds', 0):.1f}",
-            *(_number(number_at(record, part, name)) for part, name in columns),
+            *(value_cell(record, part, name) for part, name in columns),
         ]
         for record in run.evaluations
     ]
     return folded(f"all evaluations of {run.name}", draw_table(head, rows, "numbers"))
 
 
-def final_table(runs: Sequence[RunRecord]) -> Markup:
-    """The last evaluation of each run, the best value of each line in bold, then steps, speed and memory."""
-    values = [run.final_values() for run in runs]
-    losses = {name for run in runs for name in names_of(run.evaluations, "losses")}
-    names = dict.fromkeys(name for each in values for name in each)
-    rows = [
-        [name, *with_best([each.get(name) for each in values], name in losses or name in SMALLER_IS_BETTER)]
-        for name in names
+def remark_list(run: RunRecord) -> Markup | None:
+    """What evaluations say about their values: why one is undefined, how many groups a mean is over."""
+    steps_of: dict[tuple[str, str], list[int]] = {}
+    for record in run.evaluations:
+        for name, remark in (record.get("remarks") or {}).items():
+            steps_of.setdefault((name, remark), []).append(record["step"])
+    if not steps_of:
+        return None
+    items = [
+        element("li", f"{name}{at_steps(steps, len(run.evaluations))}: {remark}")
+        for (name, remark), steps in steps_of.items()
     ]
-    rows.append(["steps", *(f"{run.events.get('end', run.last).get('step', 0):,}" for run in runs)])
+    return element("ul", *items, class_="remarks")
+
+
+def at_steps(steps: Sequence[int], num_evaluations: int) -> str:
+    """Of which evaluations something is said; nothing where it is all of them."""
+    if len(steps) == num_evaluations:
+        return ""
+    named = [f"{step:,}" for step in steps[:MOST_STEPS]]
+    more = [f"{len(steps) - MOST_STEPS} more"] if len(steps) > MOST_STEPS else []
+    return f" at step{'s' * (len(steps) > 1)} {'; '.join(named + more)}"
+
+
+def final_table(runs: Sequence[RunRecord]) -> Markup:
+    """What each run ended with, the best value of each line in bold, then steps, speed and memory."""
+    losses = {name for run in runs for name in names_of(run.evaluations, "losses")}
+    names = dict.fromkeys(name for run in runs for name in run.final_values())
+    rows = [[name, *final_cells(runs, name, name in losses or name in SMALLER_IS_BETTER)] for name in names]
+    if names:
+        evaluated = [run.final_evaluation.get("step") for run in runs]
+        rows.append(
+            [
+                "evaluated step",
+                *(
+                    "" if step is None else step_cell(run, step)
+                    for run, step in zip(runs, evaluated, strict=True)
+                ),
+            ]
+        )
+    rows.append(
+        ["steps", *(f"{run.num_steps:,}" + ", stopped early" * bool(run.stopped_because) for run in runs)]
+    )
     rows.append(["rows/s", *(_count(run.last.get("rows_per_second")) for run in runs)])
     rows.append(["peak memory", *(_size(run.memory.get("peak_bytes")) for run in runs)])
     return draw_table(["", *(run.name for run in runs)], rows, "numbers")
 
 
-def with_best(values: Sequence[float | None], smaller_is_better: bool) -> list[str]:
-    """Values as cells; the best one in bold, where there are others to compare it with."""
+def final_cells(runs: Sequence[RunRecord], name: str, smaller_is_better: bool) -> list[str]:
+    """The final values of one name as cells; the best one in bold, where there are others to compare it with."""
+    values = [run.final_values().get(name) for run in runs]
     known = [value for value in values if value is not None]
     best = (min if smaller_is_better else max)(known) if len(set(known)) > 1 else None
+    cells = [final_cell(run.final_evaluation, name) for run in runs]
     return [
-        element("b", _number(value)) if best is not None and value == best else _number(value)
-        for value in values
+        element("b", cell) if best is not None and value == best else cell
+        for value, cell in zip(values, cells, strict=True)
     ]
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.5f}"
+def final_cell(record: Record, name: str) -> str:
+    """A loss or a metric of an evaluation."""
+    return value_cell(record, "losses" if name in record.get("losses", {}) else "metrics", name)
+
+
+def value_cell(record: Record, part: str, name: str) -> str:
+    """A value with what there is to say about it under the pointer; empty where the evaluation does not have it."""
+    if name not in (record.get(part) or {}):
+        return ""
+    remarks: Mapping[str, str] = record.get("remarks") or {}
+    value, remark = number_at(record, part, name), remarks.get(name)
+    if value is None:
+        return element("span", "undefined", class_="undefined", title=remark)
+    return f"{value:.5f}" if remark is None else element("span", f"{value:.5f}", title=remark)
+
+
+def step_cell(run: RunRecord, step: int) -> str:
+    """A step; that to which the run went back says so."""
+    return f"{step:,}" + (" (restored)" if step == run.restored_step else "")
 
 
 def _count(value: float | None) -> str:

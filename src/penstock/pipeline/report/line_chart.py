@@ -31,8 +31,13 @@ class LineChart:
     """Where the y axis ends; absent: where the values end."""
 
 
-def draw_lines(chart: LineChart, series: Sequence[Series], reference: Reference | None = None) -> Markup:
-    """The chart of at least one series."""
+def draw_lines(
+    chart: LineChart,
+    series: Sequence[Series],
+    reference: Reference | None = None,
+    x_mark: Reference | None = None,
+) -> Markup:
+    """The chart of at least one series; `x_mark` is a place on the x axis that has a meaning."""
     x_axis = axis_of_x(chart, series)
     y_axis = axis_of_y(chart, series, reference)
     parts = [grid(x_axis, y_axis), labels(chart)]
@@ -41,6 +46,11 @@ def draw_lines(chart: LineChart, series: Sequence[Series], reference: Reference 
     parts += [curve(each, x_axis, y_axis) for each in series]
     if reference is not None:
         parts.append(reference_line(reference, y_axis))
+    if x_mark is not None and not x_axis.low <= x_mark.value <= x_axis.high:
+        x_mark = None
+    if x_mark is not None:
+        x = x_axis.at(x_mark.value)
+        parts.append(element("line", class_="mark", x1=x, x2=x, y1=TOP, y2=HEIGHT - BOTTOM))
     parts.append(element("line", class_="cursor", y1=TOP, y2=HEIGHT - BOTTOM))
     picture = element(
         "svg",
@@ -52,7 +62,7 @@ def draw_lines(chart: LineChart, series: Sequence[Series], reference: Reference 
     return element(
         "figure",
         element("figcaption", chart.title),
-        legend(series, reference),
+        legend(series, reference, x_mark),
         picture,
         class_="chart",
         data_chart=values_for_pointer(chart, series, x_axis, y_axis),
@@ -140,11 +150,13 @@ def reference_line(reference: Reference, y_axis: Axis) -> Markup:
     return element("line", class_="reference", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y)
 
 
-def legend(series: Sequence[Series], reference: Reference | None) -> Markup:
+def legend(series: Sequence[Series], reference: Reference | None, x_mark: Reference | None) -> Markup:
     """Which curve is which."""
     items = [element("span", element("i", class_=f"key {look_of(each)}"), each.name) for each in series]
     if reference is not None:
         items.append(element("span", element("i", class_="key reference"), reference.name))
+    if x_mark is not None:
+        items.append(element("span", element("i", class_="key mark"), x_mark.name))
     return element("div", *items, class_="legend")
 
 

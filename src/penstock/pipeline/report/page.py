@@ -4,12 +4,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from penstock.config.sizes import format_size
-from penstock.pipeline.report.config_part import config_text, difference_table, version_text
+from penstock.pipeline.report.config_part import (
+    config_text,
+    difference_table,
+    no_previous_run,
+    version_text,
+)
 from penstock.pipeline.report.curves import memory_chart, quality_charts, speed_charts
 from penstock.pipeline.report.data_part import data_table
-from penstock.pipeline.report.evaluations_part import evaluation_table, final_table
+from penstock.pipeline.report.evaluations_part import evaluation_table, final_table, remark_list
 from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.memory_part import limit_meter, stages_of_runs
+from penstock.pipeline.report.outcome_part import outcome
 from penstock.pipeline.report.quality_part import calibration_chart, group_table
 from penstock.pipeline.report.run_record import RunRecord
 
@@ -19,7 +25,12 @@ HERE = Path(__file__).parent
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
     """The page of one run, or of several beside each other; `previous` is what one run is compared with."""
     names = " and ".join(run.name for run in runs)
-    parts = [header(runs, names), *(advice(run) for run in runs), *sections(runs, previous)]
+    parts = [
+        header(runs, names),
+        *map(outcome, runs),
+        *map(advice, runs),
+        *sections(runs, previous),
+    ]
     head = element(
         "head",
         Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -40,10 +51,14 @@ def header(runs: Sequence[RunRecord], names: str) -> Markup:
 
 def figures(run: RunRecord) -> list[tuple[str, str]]:
     """The numbers that one looks for first."""
-    found = [(name, f"{value:.4f}") for name, value in list(run.final_values().items())[:4]]
+    of_step = "" if run.restored_step is None else f", step {run.restored_step:,}"
+    found = [
+        (f"{name}{of_step}", "undefined" if value is None else f"{value:.4f}")
+        for name, value in list(run.final_values().items())[:4]
+    ]
     if "loss" in run.last and run.last["loss"] is not None:
         found.append(("training loss", f"{run.last['loss']:.4f}"))
-    found.append(("steps", f"{run.events.get('end', run.last).get('step', 0):,}"))
+    found.append(("steps", f"{run.num_steps:,}"))
     if "rows_per_second" in run.last:
         found.append(("rows/s", f"{run.last['rows_per_second']:,}"))
     if "waiting_share" in run.last:
@@ -71,7 +86,7 @@ def sections(runs: Sequence[RunRecord], previous: RunRecord | None) -> list[Mark
         section("Final metrics", [final_table(runs)] if len(runs) > 1 else []),
         section("Quality", charts([*quality_charts(runs), calibration_chart(runs)])),
         section("Groups", map(group_table, runs)),
-        section("Evaluations", map(evaluation_table, runs)),
+        section("Evaluations", [part for run in runs for part in (evaluation_table(run), remark_list(run))]),
         section("Speed", charts(speed_charts(runs))),
         section("Memory", [*map(limit_meter, runs), *charts([memory_chart(runs), stages_of_runs(runs)])]),
         section("Data", [data_table(runs)]),
@@ -84,8 +99,10 @@ def changes(runs: Sequence[RunRecord], previous: RunRecord | None) -> Markup | N
     """Where the run files differ: of several runs, or of one from the one before it."""
     if len(runs) > 1:
         return section("What differs in the configuration", [difference_table(runs)])
-    if previous is None:
+    if not runs[0].config:
         return None
+    if previous is None:
+        return section("What changed in the configuration", [no_previous_run(runs[0])])
     return section(f"Configuration since {previous.name}", [difference_table([previous, *runs])])
 
 

@@ -1,20 +1,22 @@
-"""What evaluations hold beyond single numbers: a calibration curve, and the AUC of groups."""
+"""What the final evaluation holds beyond single numbers: a calibration curve, and the AUC of groups."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.pipeline.report.axes import Unit
 from penstock.pipeline.report.line_chart import LineChart, draw_lines
-from penstock.pipeline.report.markup import Markup
+from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.run_record import RunRecord
 from penstock.pipeline.report.series import Series, known_points
 from penstock.pipeline.report.tables import draw_table
 
 MOST_GROUPS = 50
+GROUPED_AUC = "grouped_auc"
+"""How the names of metrics begin whose groups are shown; that of a tower follows."""
 
 
 def calibration_chart(runs: Sequence[RunRecord]) -> Markup | None:
-    """Observed against predicted rates of the last evaluation that has them; None where none has.
+    """Observed against predicted rates of the final evaluation that has them; None where none has.
 
     The record's `calibration_bins` are, by the name of the metric, lists of one length: `predicted` and `observed`,
     the means of each bin.
@@ -38,9 +40,10 @@ def calibration_chart(runs: Sequence[RunRecord]) -> Markup | None:
 
 
 def group_table(run: RunRecord) -> Markup | None:
-    """The AUC of the largest groups of the last evaluation that has them; None where none has.
+    """The AUC of the largest groups of the final evaluation that has them; None where none has.
 
-    The record's `group_auc` is a list of objects: `group`, `rows`, `auc`.
+    The record's `group_auc` is a list of objects: `group`, `rows`, `auc`. Above the table stands how many groups the
+    mean is over.
     """
     groups = last_with(run, "group_auc")
     if not groups:
@@ -54,9 +57,18 @@ def group_table(run: RunRecord) -> Markup | None:
         ]
         for group in largest
     ]
-    return draw_table(["group", "rows", "AUC"], rows, "numbers")
+    table = draw_table(["group", "rows", "AUC"], rows, "numbers")
+    return joined([element("p", groups_line(run, len(rows)), class_="quiet"), table])
+
+
+def groups_line(run: RunRecord, num_shown: int) -> str:
+    """Which groups are shown, and of how many the mean is, where the evaluation says so."""
+    remarks = run.final_evaluation.get("remarks") or {}
+    means = [f"{name}: {remark}. " for name, remark in remarks.items() if name.startswith(GROUPED_AUC)]
+    shown = "the group" if num_shown == 1 else f"the {num_shown} groups"
+    return f"{''.join(means)}Here {'is' if num_shown == 1 else 'are'} {shown} with most rows."
 
 
 def last_with(run: RunRecord, key: str) -> Any:
-    """The value of a key in the last evaluation that has it; None where none has."""
-    return next((record[key] for record in reversed(run.evaluations) if record.get(key)), None)
+    """The value of a key in the final evaluation, or the last before it that has it; None where none has."""
+    return next((record[key] for record in reversed(run.final_evaluations) if record.get(key)), None)

@@ -1,7 +1,7 @@
 """What a model_dir tells of its run: the log, the evaluations, the run file, the versions."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,17 @@ class RunRecord:
         return self.steps[-1] if self.steps else {}
 
     @property
+    def end(self) -> Record:
+        """What the run told at its end; empty for a run that has not ended."""
+        return self.events.get("end", {})
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps were taken."""
+        step: int = (self.end or self.last).get("step", 0)
+        return step
+
+    @property
     def limit_bytes(self) -> int | None:
         """The memory limit of the run."""
         limit: int | None = self.events.get("start", {}).get("limit_bytes")
@@ -47,37 +58,53 @@ class RunRecord:
     @property
     def memory(self) -> Record:
         """Peaks, and what each stage was to hold and held; empty for a run that has not ended."""
-        return self.events.get("end", {}).get("memory") or {}
+        return self.end.get("memory") or {}
 
     @property
     def advice(self) -> str | None:
         """What the step advisor said at the end."""
-        advice = self.events.get("end", {}).get("advice")
+        advice = self.end.get("advice")
         return None if advice is None else advice["text"]
 
-    def final_values(self) -> dict[str, float]:
-        """Losses and metrics of the last evaluation, those that are defined."""
-        if not self.evaluations:
-            return {}
-        record = self.evaluations[-1]
-        values = {**record.get("losses", {}), **record.get("metrics", {})}
-        return {name: value for name, value in values.items() if value is not None}
+    @property
+    def stopped_because(self) -> str | None:
+        """Why the run ended before its time, by its own choice."""
+        reason: str | None = self.end.get("stopped_because")
+        return reason
+
+    @property
+    def restored_step(self) -> int | None:
+        """The step to whose parameters the run went back at its end; None where it ended with those of its last."""
+        step: int | None = self.end.get("restored_step")
+        return None if step == self.num_steps else step
+
+    @property
+    def final_evaluations(self) -> Sequence[Record]:
+        """Evaluations up to the parameters that the run ended with: not those after the step that it went back to."""
+        step = self.restored_step
+        return [record for record in self.evaluations if step is None or record["step"] <= step]
+
+    @property
+    def final_evaluation(self) -> Record:
+        """The evaluation of the parameters that the run ended with; empty where nothing was evaluated."""
+        return self.final_evaluations[-1] if self.final_evaluations else {}
+
+    def final_values(self) -> dict[str, float | None]:
+        """Losses and metrics of the final evaluation; None for those that are undefined."""
+        record = self.final_evaluation
+        return {**record.get("losses", {}), **record.get("metrics", {})}
 
 
 def read_run(path: Path, name: str | None = None) -> RunRecord:
     """The records of a model_dir; one without a log is refused in one line."""
     folder = ModelDir(path)
-    log = folder.log.read()
-    if not log:
-        raise CheckpointError(
-            f"{path} holds no log.jsonl with a line in it; give the model_dir of a run that has trained"
-        )
+    log = _read_log(folder)
     text = folder.run_file.read_text(encoding="utf-8") if folder.run_file.exists() else ""
     return RunRecord(
         path=path,
         name=name or path.resolve().name,
         steps=[record for record in log if "event" not in record],
-        events={record["event"]: record for record in log if "event" in record},
+        events=_last_events(log),
         evaluations=folder.evaluations.read(),
         config=yaml.safe_load(text) or {},
         config_text=text,
@@ -100,21 +127,30 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     return [f"{index + 1}: {path.name}" for index, path in enumerate(paths)]
 
 
-def previous_run(run: RunRecord) -> RunRecord | None:
-    """The run in a folder beside this one whose run file was written last before this one's; None without any."""
-    own_file = ModelDir(run.path).run_file
-    if not own_file.exists():
-        return None
-    written_at = own_file.stat().st_mtime_ns
-    earlier = [(stamp, path) for stamp, path in _runs_beside(run.path.resolve()) if stamp < written_at]
-    return read_run(max(earlier)[1]) if earlier else None
+def _read_log(folder: ModelDir) -> Sequence[Record]:
+    log = folder.log.read() if folder.path.is_dir() else []
+    if log:
+        return log
+    if not folder.path.exists():
+        problem = "there is no such folder"
+    elif not folder.path.is_dir():
+        problem = "is a file"
+    else:
+        problem = "holds no log.jsonl with a line in it"
+    raise CheckpointError(
+        f"{folder.path}: {problem}; give the folder of a run, which is the model_dir that penstock train fills"
+    )
 
 
-def _runs_beside(path: Path) -> Iterator[tuple[int, Path]]:
-    for run_file in path.parent.glob("*/run.yaml"):
-        folder = run_file.parent
-        if folder != path and (folder / "log.jsonl").exists() and (folder / "log.jsonl").stat().st_size:
-            yield run_file.stat().st_mtime_ns, folder
+def _last_events(log: Sequence[Record]) -> dict[str, Record]:
+    """By event the last; the end of a run that was continued since is no end."""
+    events: dict[str, Record] = {}
+    for record in log:
+        if record.get("event") == "start":
+            events.pop("end", None)
+        if "event" in record:
+            events[record["event"]] = record
+    return events
 
 
 def _read_version(path: Path) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.pipeline.report.page import page_of
-from penstock.pipeline.report.run_record import previous_run, read_runs
+from penstock.pipeline.report.previous_run import previous_run
+from penstock.pipeline.report.run_record import read_runs
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"

@@ -1,0 +1,20 @@
+"""How a run ended, where there is more to say than that it came to its end."""
+
+from penstock.pipeline.report.markup import Markup, element
+from penstock.pipeline.report.run_record import RunRecord
+
+
+def outcome(run: RunRecord) -> Markup | None:
+    """Whether it stopped early and why, and which step's parameters it ended with; None where neither is to say."""
+    if run.stopped_because:
+        head, rest = f"{run.name} stopped early at step {run.num_steps:,}: ", [f"{run.stopped_because}."]
+    elif run.restored_step is not None:
+        head, rest = f"{run.name} ran to its end at step {run.num_steps:,}.", []
+    else:
+        return None
+    if run.restored_step is not None:
+        rest.append(
+            f" It went back to step {run.restored_step:,}, the best one, which eval and predict take: final metrics, "
+            "calibration and groups on this page are of that step."
+        )
+    return element("p", element("b", head), *rest, class_="outcome")

@@ -1,0 +1,57 @@
+"""Which run a run is compared with."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.pipeline.report.previous_run import model_name, previous_run
+from penstock.pipeline.report.run_record import read_run
+from tests.pipeline.report.run_folders import RUN_FILE, write_run
+
+
+def write_in_turn(folder: Path, **run_files: str) -> None:
+    """Runs of these names, each later than the one before."""
+    for place, (name, run_file) in enumerate(run_files.items()):
+        os.utime(write_run(folder / name, run_file=run_file) / "run.yaml", (place, place))
+
+
+def name_of_previous(path: Path) -> str | None:
+    previous = previous_run(read_run(path))
+    return None if previous is None else previous.name
+
+
+def test_it_is_the_newest_earlier_one(tmp_path: Path) -> None:
+    write_in_turn(tmp_path, first=RUN_FILE, second=RUN_FILE, third=RUN_FILE, later=RUN_FILE)
+
+    assert name_of_previous(tmp_path / "third") == "second"
+    assert name_of_previous(tmp_path / "first") is None
+
+
+def test_a_run_that_failed_before_its_first_line_is_passed_over(tmp_path: Path) -> None:
+    write_in_turn(tmp_path, first=RUN_FILE, second=RUN_FILE, third=RUN_FILE)
+    (tmp_path / "second" / "log.jsonl").write_text("")
+
+    assert name_of_previous(tmp_path / "third") == "first"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RUN_FILE.replace("deepfm", "mmoe"),
+        RUN_FILE.replace("data/clicks", "data/purchases"),
+        "model_config: [",  # somebody else's file
+        "- a list",
+        "",
+    ],
+)
+def test_a_run_of_another_model_or_on_other_data_is_none_to_compare_with(tmp_path: Path, other: str) -> None:
+    write_in_turn(tmp_path, alike=RUN_FILE, other=other, this=RUN_FILE.replace("seed: 1", "seed: 2"))
+
+    assert name_of_previous(tmp_path / "this") == "alike"
+
+
+def test_the_model_is_the_one_that_the_run_file_chooses() -> None:
+    assert model_name({"model_config": {"feature_groups": [], "mmoe": {"num_expert": 3}}}) == "mmoe"
+    assert model_name({"model_config": None}) is None
+    assert model_name({}) is None
