@@ -58,6 +58,9 @@ class FakeHooks:
     def on_nonfinite(self, progress: TrainingProgress, batch: FakeBatch, outcome: StepOutcome) -> None:
         self.events.append(f"skip {batch.number}")
 
+    def on_overflow(self, progress: TrainingProgress, batch: FakeBatch) -> None:
+        self.events.append(f"overflow {batch.number}")
+
     def on_save_due(self, progress: TrainingProgress) -> None:
         self.events.append(f"save {progress.step}")
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from penstock.config.errors import ConfigError
-from penstock.loops.precision import computing_in
+from penstock.loops.precision import computing_in, tensor_float_32
+from tests.loops.test_sections import train_config
 
 CPU = torch.device("cpu")
 
@@ -37,3 +38,15 @@ def test_products_are_of_the_precision(precision: torch.dtype | None, found: tor
     ones = torch.ones(2, 2)
     with computing_in(precision, CPU):
         assert (ones @ ones).dtype == found
+
+
+def test_tf32_is_allowed_where_the_run_file_says_so_and_only_there() -> None:
+    def allowed() -> tuple[bool, bool]:
+        return torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+
+    before = allowed()
+    with tensor_float_32(train_config(num_steps=1, cudnn_allow_tf32=False, cuda_matmul_allow_tf32=True)):
+        assert allowed() == (False, True)
+    assert allowed() == before == (True, False)
+    with tensor_float_32(None):
+        assert allowed() == before

@@ -30,9 +30,9 @@ def test_a_whole_run_file_can_be_trained():
 
 def test_what_is_not_available_yet_is_refused_with_its_path():
     data = run_data()
-    data["train_config"]["grad_scaler"] = {}
+    data["export_config"] = {"mixed_precision": "BF16"}
 
-    with pytest.raises(ConfigError, match=r"train_config\.grad_scaler: .* is not available yet"):
+    with pytest.raises(ConfigError, match=r"export_config\.mixed_precision: .* is not available yet"):
         require_for_training(RunConfig.model_validate(data))
 
 
@@ -120,11 +120,15 @@ def test_early_stopping_needs_evaluations():
         require_for_training(RunConfig.model_validate(with_early_stopping() | {"eval_input_path": ""}))
 
 
-def test_fp16_is_refused_with_a_reason():
+def test_a_scaler_needs_fp16():
     data = run_data()
-    data["train_config"]["mixed_precision"] = "FP16"
+    data["train_config"] |= {"mixed_precision": "FP16", "grad_scaler": {}}
+    require_for_training(RunConfig.model_validate(data))
+    data["train_config"]["mixed_precision"] = "BF16"
 
-    with pytest.raises(ConfigError, match=r"mixed_precision: FP16 needs a GPU, .* use BF16"):
+    with pytest.raises(
+        ConfigError, match=r"grad_scaler: scales losses of FP16 alone; set mixed_precision: FP16"
+    ):
         require_for_training(RunConfig.model_validate(data))
 
 

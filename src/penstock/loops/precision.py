@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 
 from penstock.config.errors import ConfigError
+from penstock.loops.sections import TrainConfig
 
 PRECISIONS = {"BF16": torch.bfloat16, "FP16": torch.float16}
 """What autocast computes in, by the name in the run file."""
@@ -31,3 +32,20 @@ def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterato
             "train_config.mixed_precision",
             f"torch cannot compute this model in {name} on this processor; {_CURES[precision]}",
         ) from error
+
+
+@contextmanager
+def tensor_float_32(train: TrainConfig | None) -> Iterator[None]:
+    """Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    if train is not None:
+        _allow_tf32(train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32)
+    try:
+        yield
+    finally:
+        _allow_tf32(*before)
+
+
+def _allow_tf32(in_convolutions: bool, in_products: bool) -> None:
+    torch.backends.cudnn.allow_tf32 = in_convolutions
+    torch.backends.cuda.matmul.allow_tf32 = in_products

@@ -18,11 +18,18 @@ class TrainingProgress:
     skipped_batches: int = 0
     """Batches whose loss was not finite, and that were passed over; they are no steps."""
     skipped_rows: int = 0
+    overflowed_batches: int = 0
+    """Batches of which a gradient was too large for FP16, and that were passed over; they are no steps either."""
     steps_before: int = 0
     """Steps and epochs on data that a run was moved on from: what is left to do is counted from here."""
     epochs_before: int = 0
     evaluated_step: int = -1
     """The last step whose evaluation was heard by all who learn from it: a resumed run tells it once."""
+
+    @property
+    def passed_over(self) -> int:
+        """Batches that were no steps."""
+        return self.skipped_batches + self.overflowed_batches
 
     def count(self, num_rows: int, loss: float) -> None:
         """One more step is done."""
@@ -36,6 +43,10 @@ class TrainingProgress:
         """One more batch was passed over."""
         self.skipped_batches += 1
         self.skipped_rows += num_rows
+
+    def overflow(self) -> None:
+        """One more batch was passed over because its gradients were too large."""
+        self.overflowed_batches += 1
 
     def move_to_new_data(self) -> None:
         """What was done counts, an epoch that was begun too; what is left to do is that of the new data."""

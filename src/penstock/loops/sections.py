@@ -24,10 +24,14 @@ SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "grad
 """What TensorBoard files may hold."""
 
 
+MOST_SCALE = 2.0**100
+"""The largest first scale, far from the end of float32."""
+
+
 class GradScaler(Section):
     """Keeps small gradients of FP16 above zero."""
 
-    init_scale: PositiveFloat = 65536.0
+    init_scale: Annotated[float, Field(gt=0, le=MOST_SCALE)] = 65536.0
     """First factor on the loss."""
 
     growth_factor: Annotated[float, Field(gt=1)] = 2.0
@@ -131,7 +135,6 @@ def _known_summaries(names: Sequence[str]) -> Sequence[str]:
 _TIMESTAMPS = Refused(
     "saving by the data's timestamps is not supported; use save_checkpoints_steps or _epochs"
 )
-_TF32 = Ignored("there is no TF32 without a GPU")
 
 
 class TrainConfig(Section):
@@ -200,8 +203,8 @@ class TrainConfig(Section):
     mixed_precision: Annotated[str | None, words("", "BF16", "FP16")] = None
     """BF16 or FP16 for what a model computes in training; absent: float32."""
 
-    grad_scaler: Annotated[GradScaler | None, Later("grad_scaler")] = None
-    """Keeps small gradients of FP16 above zero."""
+    grad_scaler: GradScaler | None = None
+    """How losses are scaled with FP16; absent: by the defaults."""
 
     gradient_accumulation_steps: PositiveInt | None = None
     """Batches that make one step: they are joined to one, so that embedding tables take the same step too."""
@@ -214,10 +217,10 @@ class TrainConfig(Section):
     ] = None
     """What the sharding planner may choose from for every table."""
 
-    cudnn_allow_tf32: Annotated[bool, _TF32] = True
+    cudnn_allow_tf32: bool = True
     """TF32 in convolutions, on a GPU."""
 
-    cuda_matmul_allow_tf32: Annotated[bool, _TF32] = False
+    cuda_matmul_allow_tf32: bool = False
     """TF32 in matrix products, on a GPU."""
 
     save_checkpoints_timestamp_interval: Annotated[NonNegativeInt, _TIMESTAMPS] = 0

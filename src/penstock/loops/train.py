@@ -49,6 +49,10 @@ class Hooks(Protocol):
         """The loss of this batch is not finite and no step was taken: raise an error, or let it be passed over."""
         ...
 
+    def on_overflow(self, progress: TrainingProgress, batch: Batch) -> None:
+        """A gradient of this batch was too large for FP16 and no step was taken; the next scale is smaller."""
+        ...
+
     def on_save_due(self, progress: TrainingProgress) -> None:
         """A checkpoint should be written now."""
         ...
@@ -84,8 +88,7 @@ def train(
         for batch in timed(batches, stopwatch):
             outcome = step(batch, progress)
             if not outcome.taken:
-                hooks.on_nonfinite(progress, batch, outcome)
-                progress.skip(batch.num_rows)
+                pass_over(batch, outcome, progress, hooks)
                 if hooks.stop_requested():
                     return
                 continue
@@ -95,12 +98,22 @@ def train(
             if hooks.stop_requested() or timetable.end.reached(progress):
                 return
         if progress.epoch_steps == 0:
-            raise no_step(progress) if progress.skipped_batches else no_batch("train_input_path")
+            raise no_step(progress) if progress.passed_over else no_batch("train_input_path")
         progress.end_epoch()
         batches.set_epoch(progress.epoch)
         tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
         if hooks.stop_requested():
             return
+
+
+def pass_over(batch: Batch, outcome: StepOutcome, progress: TrainingProgress, hooks: Hooks) -> None:
+    """Count a batch that moved nothing, unless a hook would rather raise an error."""
+    if outcome.overflowed:
+        hooks.on_overflow(progress, batch)
+        progress.overflow()
+    else:
+        hooks.on_nonfinite(progress, batch, outcome)
+        progress.skip(batch.num_rows)
 
 
 def tell_what_is_due(
@@ -125,6 +138,11 @@ def no_batch(key: str) -> DataError:
 
 def no_step(progress: TrainingProgress) -> DataError:
     """The error for an epoch of which every batch was passed over: the next one would be no other."""
+    if not progress.skipped_batches:
+        return DataError(
+            f"epoch {progress.epoch}: the gradients of all {progress.overflowed_batches:,} batches were too large for "
+            "FP16; lower train_config.grad_scaler.init_scale, or use mixed_precision: BF16"
+        )
     return DataError(
         f"epoch {progress.epoch}: no batch gave a finite loss, {progress.skipped_batches:,} were skipped; "
         "look at the rows in model_dir/nonfinite, or lower the learning rate"

@@ -18,3 +18,6 @@ def device_problems(train: TrainConfig | None) -> Iterator[Problem]:
 
         device_type = compute_device(World()).type
     yield from sparse_problems(train.sparse_optimizer, device_type)
+    if train.grad_scaler is not None and train.mixed_precision != "FP16":
+        message = "scales losses of FP16 alone; set mixed_precision: FP16, or leave it out"
+        yield Problem("train_config.grad_scaler", message)

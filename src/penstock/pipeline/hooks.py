@@ -20,6 +20,7 @@ from penstock.pipeline.memory_use import as_record, measured_use
 from penstock.pipeline.nonfinite import NonfiniteBatches
 from penstock.pipeline.numbers import numbers
 from penstock.pipeline.observing import Observers
+from penstock.pipeline.overflows import Overflows
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.saving import Saver
@@ -33,7 +34,7 @@ from penstock.tensors.batch import Batch
 
 
 class TrainingHooks:
-    """Shows, logs, saves and evaluates. Nothing is written before the first step is done."""
+    """Shows, logs, saves and evaluates. Nothing is written before the first batch was tried."""
 
     def __init__(
         self,
@@ -68,7 +69,9 @@ class TrainingHooks:
             monitor,
             progress.rows,
             progress.step,
+            training.scaling,
         )
+        self._overflows = Overflows(training.scaling, self._log)
         self._observers = Observers(run, training, saver.folder, self._log)
         self.advice: Advice | None = None
         """What the step advisor said at the end."""
@@ -112,7 +115,7 @@ class TrainingHooks:
         self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome, stopwatch: Stopwatch
     ) -> None:
         """Show the step, and log it when it is its turn."""
-        self._write_header(progress)
+        self._write_header(progress.step - 1)
         metrics = self._training.train_metrics
         metrics.update(outcome.predictions, batch)
         self._bar.advance(
@@ -129,8 +132,14 @@ class TrainingHooks:
         """Stop with the rows written aside, or tell that they are passed over."""
         self._saver.folder.path.mkdir(parents=True, exist_ok=True)
         self._nonfinite.meet(progress, batch, outcome)
+        self._write_header(progress.step)
         skipped = {"skipped_batches": progress.skipped_batches + 1, "num_rows": batch.num_rows}
         self._log.tell("skipped", progress.step + 1, **skipped)
+
+    def on_overflow(self, progress: TrainingProgress, batch: Batch) -> None:
+        """Write down that a batch was passed over, and the next scale."""
+        self._write_header(progress.step)
+        self._overflows.meet(progress, batch)
 
     def on_save_due(self, progress: TrainingProgress) -> None:
         """Write a checkpoint, unless this step has one: the end of an epoch may be the turn of steps too."""
@@ -241,6 +250,7 @@ class TrainingHooks:
             rows=progress.rows,
             epoch=progress.epoch,
             skipped_batches=progress.skipped_batches,
+            overflowed_batches=progress.overflowed_batches,
             stopped_because=self.stop_reason,
             restored_step=self.restored_step,
             shuffle=None if quality is None else quality.score(),
@@ -254,7 +264,7 @@ class TrainingHooks:
             },
         )
 
-    def _write_header(self, progress: TrainingProgress) -> None:
+    def _write_header(self, steps_before: int) -> None:
         """What the run is, on disk: its final config, versions, and the plan of its memory."""
         if self._header_written:
             return
@@ -269,7 +279,7 @@ class TrainingHooks:
         shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
         self._log.tell(
             "start",
-            progress.step - 1,
+            steps_before,
             seconds_to_first_step=round(time.perf_counter() - self._started_at, 3),
             limit_bytes=self._training.budget.limit_bytes,
             planned_bytes=shares,

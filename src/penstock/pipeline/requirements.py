@@ -41,7 +41,6 @@ def require_for_training(run: RunConfig) -> None:
             *_labels(run),
             *_best_metric(run),
             *_early_stopping(run),
-            *_mixed_precision(run),
         ]
     )
     require_available(run)
@@ -138,15 +137,6 @@ def _early_stopping(run: RunConfig) -> Iterator[Problem]:
     section = run.train_config.early_stopping if run.train_config is not None else None
     if section is not None:
         yield from early_stopping_problems(section, result_names(run.model), bool(run.eval_input_path))
-
-
-def _mixed_precision(run: RunConfig) -> Iterator[Problem]:
-    if run.train_config is not None and run.train_config.mixed_precision == "FP16":
-        message = (
-            "FP16 needs a GPU, and losses scaled up, which embedding tables that update in the backward pass "
-            "would take unscaled; use BF16, which needs no scaling"
-        )
-        yield Problem("train_config.mixed_precision", message)
 
 
 def loss_names(model: ModelConfig | None) -> list[str]:

@@ -9,6 +9,7 @@ import torch
 from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import format_size
 from penstock.distributed.groups import process_group
+from penstock.loops.precision import tensor_float_32
 from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.cores import compute_threads
@@ -30,7 +31,11 @@ def computing(run: RunConfig) -> Iterator[MemoryMonitor]:
     warn_of_limit(limit_of(run.memory))
     torch.set_num_threads(compute_threads())
     interval_seconds = SAMPLE_SECONDS if run.memory.monitor else None
-    with MemoryMonitor(limit_of(run.memory), interval_seconds) as monitor, process_group(world):
+    with (
+        MemoryMonitor(limit_of(run.memory), interval_seconds) as monitor,
+        process_group(world),
+        tensor_float_32(run.train_config),
+    ):
         yield monitor
 
 

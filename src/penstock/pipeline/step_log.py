@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.config.sizes import format_size
 from penstock.loops.progress import TrainingProgress
+from penstock.loops.scaling import LossScaling
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.machine_use import MachineUse
 from penstock.pipeline.numbers import number
@@ -25,6 +26,7 @@ class StepLog:
         monitor: MemoryMonitor,
         start_rows: int = 0,
         start_step: int = 0,
+        scaling: LossScaling | None = None,
     ) -> None:
         self._journal, self._every, self._learning_rates, self._monitor = (
             journal,
@@ -35,7 +37,7 @@ class StepLog:
         self._rows, self._since = start_rows, time.perf_counter()
         self._start_rows, self._start = start_rows, self._since
         self._step = start_step
-        self._machine = MachineUse()
+        self._machine, self._scaling = MachineUse(), scaling
 
     def record(
         self,
@@ -55,6 +57,7 @@ class StepLog:
             "waiting_share": round(stopwatch.waiting_share(), 4),
             "memory_bytes": self._monitor.last_bytes,
             **self._machine.since_last(),
+            **({"loss_scale": self._scaling.scale} if self._scaling is not None else {}),
         }
         trained = dict(metrics())
         self._journal.write(

@@ -58,14 +58,22 @@ def early_end_lines(result: TrainResult) -> list[tuple[str, str]]:
     """Batches that were skipped, and why a run ended before its time; nothing where neither happened."""
     lines = []
     if result.skipped_batches:
-        skipped = "1 batch" if result.skipped_batches == 1 else f"{result.skipped_batches:,} batches"
         where = result.model_dir / "nonfinite"
-        lines.append(("skipped", f"{skipped} whose loss was not finite; see {where}"))
+        lines.append(("skipped", f"{batches(result.skipped_batches)} whose loss was not finite; see {where}"))
+    if result.overflowed_batches:
+        lines.append(
+            ("passed over", f"{batches(result.overflowed_batches)} with gradients too large for FP16")
+        )
     if result.stopped_because:
         lines.append(("stopped", result.stopped_because))
     if result.restored_step is not None:
         lines.append(("restored", restored_line(result.restored_step, result.stopped_because)))
     return lines
+
+
+def batches(count: int) -> str:
+    """How many there are, in words."""
+    return "1 batch" if count == 1 else f"{count:,} batches"
 
 
 def restored_line(step: int, stopped_because: str | None) -> str:

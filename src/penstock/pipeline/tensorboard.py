@@ -22,6 +22,7 @@ MOST_VALUES = 1 << 16
 HISTOGRAMS = ("parameter", "gradient")
 TAGS = {
     "loss": "loss/total",
+    "loss_scale": "loss/scale",
     "rows_per_second": "speed/rows_per_second",
     "steps_per_second": "speed/steps_per_second",
     "waiting_share": "speed/waiting_share",

@@ -66,6 +66,9 @@ class TrainResult:
     skipped_batches: int = 0
     """Batches that were passed over because their loss was not finite; they are no steps."""
 
+    overflowed_batches: int = 0
+    """Batches that were passed over because a gradient was too large for FP16; they are no steps either."""
+
     stopped_because: str | None = None
     """Why the run ended before its time, by early stopping or by a callback."""
 
@@ -168,6 +171,7 @@ def run_training(
         trained_rows=progress.rows - rows_before,
         best_step=best_step(saver.folder.evaluations.read(), run.export_config),
         skipped_batches=progress.skipped_batches,
+        overflowed_batches=progress.overflowed_batches,
         stopped_because=hooks.stop_reason,
         restored_step=hooks.restored_step,
         advice=None if hooks.advice is None else str(hooks.advice),

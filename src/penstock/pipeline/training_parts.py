@@ -16,7 +16,8 @@ from penstock.loops.early_stopping import EarlyStop
 from penstock.loops.learning_rates import LearningRates
 from penstock.loops.precision import PRECISIONS
 from penstock.loops.progress import TrainingProgress
-from penstock.loops.sections import TrainConfig
+from penstock.loops.scaling import LossScaling
+from penstock.loops.sections import GradScaler, TrainConfig
 from penstock.loops.step import TrainStep
 from penstock.loops.task_metrics import TaskMetrics
 from penstock.loops.train import Timetable
@@ -65,6 +66,8 @@ class Training:
     model_bytes: int = 0
     """What building the model added to the process."""
     early_stop: EarlyStop | None = None
+    scaling: LossScaling | None = None
+    """How losses are scaled, in FP16."""
     train_metrics: TaskMetrics = field(default_factory=lambda: TaskMetrics({}))
     resumables: dict[str, Resumable] = field(default_factory=dict)
     """What else has a state, by the name of its document in a checkpoint."""
@@ -100,6 +103,9 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
         if early_stop is not None:
             resumables["early_stopping"] = early_stop
+        scaling = scaling_of(train, sharded)
+        if scaling is not None:
+            resumables["loss_scaling"] = scaling
         yield Training(
             sharded=sharded,
             dense_optimizer=dense,
@@ -109,6 +115,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
                 rates,
                 sharded.device,
                 precision=PRECISIONS.get(train.mixed_precision or ""),
+                scaling=scaling,
                 clip=gradient_clipper(train.grad_clipping, parameters.values()),
                 follow=sharded.averages.update if sharded.averages is not None else lambda: None,
             ),
@@ -124,9 +131,18 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             quality=quality,
             total_steps=total_steps(train, source.num_batches(data)),
             early_stop=early_stop,
+            scaling=scaling,
             train_metrics=metrics,
             resumables=resumables,
         )
+
+
+def scaling_of(train: TrainConfig, sharded: ShardedModel) -> LossScaling | None:
+    """How losses are scaled: in FP16, by the run file or as everybody does."""
+    if train.mixed_precision != "FP16":
+        return None
+    section = train.grad_scaler or GradScaler()
+    return LossScaling(section, sharded.module, dense_parameters(sharded.module).values(), sharded.device)
 
 
 def warn_of_windows(train: TrainConfig, model: Model) -> None:

@@ -172,8 +172,9 @@ FEATURES_AND_MODELS = [
     ),
     Wrong(
         "a key without effect, with --strict",
-        "run.yaml: line 22, column 3: train_config.cudnn_allow_tf32: is ignored: there is no TF32 without a GPU",
-        run=(("num_epochs: 1", "num_epochs: 1\n  cudnn_allow_tf32: true"),),
+        "run.yaml: line 22, column 3: train_config.delta_embedding_dump_config: is ignored: "
+        "changed embeddings are not dumped",
+        run=(("num_epochs: 1", "num_epochs: 1\n  delta_embedding_dump_config: {}"),),
         command="train run.yaml --strict",
     ),
 ]
