@@ -108,7 +108,9 @@ def test_training_that_had_nothing_to_do():
 
 
 def test_an_evaluation_of_an_earlier_step_says_so():
-    assert "auc 0.7500 (of step 10)" in training_summary(replace(TRAINED, evaluated_step=10))
+    assert "eval      of step 10: binary_cross_entropy 0.5000  auc 0.7500\n" in training_summary(
+        replace(TRAINED, evaluated_step=10)
+    )
 
 
 def test_a_demonstration_stands_beside_the_best_attainable():

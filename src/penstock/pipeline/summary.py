@@ -103,8 +103,8 @@ def evaluation_line(result: TrainResult) -> str:
     """The last evaluation, and of which step it is, where that is not the last."""
     if result.evaluated_step is None:
         return "nothing was evaluated"
-    of_step = "" if result.evaluated_step == result.steps else f" (of step {result.evaluated_step:,})"
-    return numbers({**result.losses, **result.metrics}, result.remarks) + of_step
+    of_step = "" if result.evaluated_step == result.steps else f"of step {result.evaluated_step:,}: "
+    return of_step + numbers({**result.losses, **result.metrics}, result.remarks)
 
 
 def evaluation_summary(result: EvaluationResult) -> str:

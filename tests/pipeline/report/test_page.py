@@ -136,7 +136,7 @@ def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: 
         "<b>one stopped early at step 15: </b>auc got no better in 1 evaluation (best 0.8 at step 10). "
         "It went back to step 10, the best one, which eval and predict take" in page
     )
-    assert "<div><b>0.8000</b><span>auc, step 10</span></div>" in page
+    assert "<div><b>0.8000</b><span>auc</span><span>of step 10</span></div>" in page
     assert "<div><b>15</b><span>steps</span></div>" in page
     assert '<tr><th scope="row">10 (restored)</th>' in page
     assert page.count('<i class="key mark"></i>step 10, restored') == 2  # loss and auc

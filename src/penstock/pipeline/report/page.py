@@ -20,6 +20,8 @@ from penstock.pipeline.report.quality_part import calibration_chart, group_table
 from penstock.pipeline.report.run_record import RunRecord
 
 HERE = Path(__file__).parent
+MOST_VALUES = 4
+"""How many losses and metrics stand at the top; all are in the table of evaluations."""
 
 
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
@@ -44,33 +46,37 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
 
 def header(runs: Sequence[RunRecord], names: str) -> Markup:
     """Which runs, and of a single one its figures."""
-    tiles = [tile(name, text) for name, text in figures(runs[0])] if len(runs) == 1 else []
+    tiles = [*final_tiles(runs[0]), *course_tiles(runs[0])] if len(runs) == 1 else []
     title = names if len(runs) == 1 else f"{len(runs)} runs: {names}"
     return element("header", element("h1", title), element("div", *tiles, class_="tiles"))
 
 
-def figures(run: RunRecord) -> list[tuple[str, str]]:
-    """The numbers that one looks for first."""
-    of_step = "" if run.restored_step is None else f", step {run.restored_step:,}"
-    found = [
-        (f"{name}{of_step}", "undefined" if value is None else f"{value:.4f}")
-        for name, value in list(run.final_values().items())[:4]
-    ]
-    if "loss" in run.last and run.last["loss"] is not None:
-        found.append(("training loss", f"{run.last['loss']:.4f}"))
-    found.append(("steps", f"{run.num_steps:,}"))
-    if "rows_per_second" in run.last:
-        found.append(("rows/s", f"{run.last['rows_per_second']:,}"))
-    if "waiting_share" in run.last:
-        found.append(("waiting for data", f"{run.last['waiting_share']:.0%}"))
+def final_tiles(run: RunRecord) -> list[Markup]:
+    """The first losses and metrics of what the run ended with."""
+    of_step = None if run.restored_step is None else f"of step {run.restored_step:,}"
+    values = list(run.final_values().items())[:MOST_VALUES]
+    return [tile(name, "undefined" if value is None else f"{value:.4f}", of_step) for name, value in values]
+
+
+def course_tiles(run: RunRecord) -> list[Markup]:
+    """The numbers of its course that one looks for first."""
+    last, found = run.last, []
+    if last.get("loss") is not None:
+        found.append(tile("training loss", f"{last['loss']:.4f}"))
+    found.append(tile("steps", f"{run.num_steps:,}"))
+    if "rows_per_second" in last:
+        found.append(tile("rows/s", f"{last['rows_per_second']:,}"))
+    if "waiting_share" in last:
+        found.append(tile("waiting for data", f"{last['waiting_share']:.0%}"))
     if run.memory.get("peak_bytes"):
-        found.append(("peak memory", format_size(run.memory["peak_bytes"])))
+        found.append(tile("peak memory", format_size(run.memory["peak_bytes"])))
     return found
 
 
-def tile(name: str, text: str) -> Markup:
+def tile(name: str, text: str, note: str | None = None) -> Markup:
     """One figure."""
-    return element("div", element("b", text), element("span", name))
+    lines = [element("span", line) for line in (name, note) if line]
+    return element("div", element("b", text), *lines)
 
 
 def advice(run: RunRecord) -> Markup | None:

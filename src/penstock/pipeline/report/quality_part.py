@@ -57,7 +57,7 @@ def group_table(run: RunRecord) -> Markup | None:
         ]
         for group in largest
     ]
-    table = draw_table(["group", "rows", "AUC"], rows, "numbers")
+    table = draw_table(["group", "rows", "AUC"], rows, "numbers narrow")
     return joined([element("p", groups_line(run, len(rows)), class_="quiet"), table])
 
 
