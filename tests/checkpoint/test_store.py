@@ -119,6 +119,17 @@ def test_leftovers_of_killed_runs_are_passed_over_and_swept(store):
     assert sorted(path.name for path in store.directory.iterdir()) == ["step-1", "step-3"]
 
 
+def test_what_a_kill_after_a_save_left_is_removed_when_the_run_goes_on(tmp_path):
+    before, store = CheckpointStore(tmp_path), CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2, 3, 4):
+        before.save(step, tensors(), {})
+    (tmp_path / ".step-0.removed").mkdir()
+
+    store.remove_stale(protect=[1])
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-3", "step-4"]
+
+
 def truncate(path):
     (path / "rank-00000.safetensors").write_bytes((path / "rank-00000.safetensors").read_bytes()[:-1])
 

@@ -70,6 +70,15 @@ class CheckpointStore:
         self._ranks.first_only(publish)
         return self._visible(step)
 
+    def remove_stale(self, protect: Collection[int] = ()) -> None:
+        """Tidy up what a kill may have come before: checkpoints that are no longer kept, and its leftovers."""
+
+        def tidy() -> None:
+            self._sweep()
+            self._remove(stale(self.steps(), self.keep, protect))
+
+        self._ranks.first_only(tidy)
+
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
         return [step for step in self.all_steps() if self._reason_against(step) is None]
@@ -150,14 +159,18 @@ class CheckpointStore:
         return None
 
     def _stage(self, staging: Path) -> None:
-        """An empty hidden directory; what a killed run was replacing comes back, its other leftovers go."""
+        """An empty hidden directory."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._sweep()
+        staging.mkdir()
+
+    def _sweep(self) -> None:
+        """What a killed run was replacing comes back, its other leftovers go."""
         for step in self.all_steps():
             if self._path(step) != self._visible(step):
                 self._path(step).rename(self._visible(step))
         for leftover in self.directory.glob(".step-*.*"):
             shutil.rmtree(leftover)
-        staging.mkdir()
 
     def _complete(
         self,

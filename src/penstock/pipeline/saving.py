@@ -53,7 +53,7 @@ class Saver:
                 DOCUMENT: self._meaning,
                 **{name: part.state_dict() for name, part in training.resumables.items()},
             },
-            protect=self._protected_steps(),
+            protect=self._protected_steps(progress.step),
         )
         self.saved_step = progress.step
         return path
@@ -61,8 +61,8 @@ class Saver:
     def restore(self, restore_optimizer: bool = True, new_data: bool = False) -> None:
         """Go on from the newest whole checkpoint; without one, start at step 0 and say so.
 
-        With `new_data` everything comes back but the place in the data: these are begun, and num_steps and
-        num_epochs count from there.
+        With `new_data` everything comes back but the place in the data, and what early stopping saw: these are begun,
+        and num_steps and num_epochs count from there.
         """
         checkpoint = self.store.latest()
         if checkpoint is None:
@@ -79,11 +79,13 @@ class Saver:
         else:
             load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])
+        # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
+        begun_anew = [None if restore_optimizer else training.rates, training.early_stop if new_data else None]
         for name, part in training.resumables.items():
-            # Rates that were learned belong to the optimizers.
-            if name in checkpoint.documents and (restore_optimizer or part is not training.rates):
+            if name in checkpoint.documents and not any(part is each for each in begun_anew):
                 part.load_state_dict(checkpoint.documents[name])
         if new_data:
+            self._tell_of_data_that_are_not_new(checkpoint)
             training.progress.move_to_new_data()
             training.batches.set_epoch(training.progress.epoch)
         else:
@@ -92,7 +94,14 @@ class Saver:
         self.saved_step = checkpoint.step
         for journal in (self.folder.log, self.folder.evaluations):
             journal.cut_back(checkpoint.step)
+        self.store.remove_stale(self._protected_steps(checkpoint.step))
         logger.info("continuing from %s", checkpoint.path)
+        if training.timetable.end.reached(training.progress):
+            length = "num_steps" if train_section(self._run).num_steps is not None else "num_epochs"
+            logger.warning(
+                "nothing is left to train: train_config.%s is reached; raise it, or give new files with --new_data",
+                length,
+            )
 
     def restore_parameters(self, step: int) -> None:
         """Bring the model, and nothing else, to where it was after a step that is saved."""
@@ -113,18 +122,28 @@ class Saver:
         if difference:
             logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
+    def _tell_of_data_that_are_not_new(self, checkpoint: Checkpoint) -> None:
+        """Say so when these are the files in the middle of which the run stopped: perhaps it was only to go on."""
+        saved, present = checkpoint.documents["position"][0], self._training.batches.state_dict()
+        if self._training.progress.epoch_steps and saved["order"]["files"] == present["order"]["files"]:
+            logger.warning(
+                "--new_data: the run stopped in the middle of these files, which are now read from their first row "
+                "again; --continue_train would go on where it stopped"
+            )
+
     def _restore_position(self, checkpoint: Checkpoint) -> None:
         training, states = self._training, checkpoint.documents["position"]
         shares = StageShares.of(training.budget)
         training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
 
-    def _protected_steps(self) -> tuple[int, ...]:
-        """The best steps so far, which stay though they are old; asked only where old ones go."""
+    def _protected_steps(self, newest: int) -> tuple[int, ...]:
+        """The best steps before the newest, which stay though they are old; asked only where old ones go."""
         if not self.store.keep:
             return ()
         early_stop = self._training.early_stop
+        before = (record for record in self.folder.evaluations.read() if record["step"] < newest)
         best = (
-            best_step(self.folder.evaluations.read(), self._run.export_config),
+            best_step(before, self._run.export_config),
             None if early_stop is None else early_stop.best_step,
         )
         return tuple(step for step in best if step is not None)
