@@ -1,16 +1,15 @@
-"""Draws docs/images/decay.svg: one train metric of one run, with three settings of how it fades.
+"""Draws docs/images/decay.svg: the AUC of one training, with three settings of how it fades.
 
     python -m benchmarks.measuring.decay_chart
 
-The run is made up: every step gives a noisy mean absolute error, which falls from 0.3 to 0.2 after step 1,000.
+The training is real (`shifting_run`) and takes some ten seconds; the same rows and seed give the same picture.
 """
 
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
-from penstock.metrics.regression import MeanAbsoluteError
-from penstock.metrics.windows import TrainMetricWrapper
+from benchmarks.measuring.shifting_run import Points, Setting, watch
 from penstock.pipeline.report.line_chart import (
     HEIGHT,
     LEFT,
@@ -27,12 +26,9 @@ from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.series import Series
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "decay.svg"
-SETTINGS = ((0.9, 100), (0.5, 100), (0.9, 10))
+SETTINGS: tuple[Setting, ...] = ((0.9, 100), (0.5, 100), (0.9, 10))
 """Decay rate and steps of a window."""
 
-NUM_STEPS = 2000
-STEP_OF_CHANGE = 1000
-STEPS_BETWEEN_POINTS = 10
 LEGEND_HEIGHT = 24.0
 COLORS = ("#2563c9", "#d2571e", "#16855b")
 STYLE = (
@@ -41,30 +37,12 @@ STYLE = (
 ) + " ".join(f".color-{number} {{ stroke: {color} }}" for number, color in enumerate(COLORS))
 
 
-def errors_of_steps() -> list[float]:
-    """The error that each step of the run gives."""
-    noise = np.random.default_rng(0).normal(0.0, 0.05, NUM_STEPS)
-    means = np.where(np.arange(1, NUM_STEPS + 1) <= STEP_OF_CHANGE, 0.3, 0.2)
-    return [float(error) for error in means + noise]
-
-
-def followed(decay_rate: float, decay_step: int) -> list[tuple[float, float]]:
-    """What the metric shows after every tenth step."""
-    metric = TrainMetricWrapper(MeanAbsoluteError(), decay_rate, decay_step)
-    points = []
-    for step, error in enumerate(errors_of_steps(), start=1):
-        metric.update([error], [0.0])
-        if step % STEPS_BETWEEN_POINTS == 0:
-            points.append((float(step), metric.compute()))
-    return points
-
-
-def draw() -> Markup:
+def draw(curves: Mapping[Setting, Points]) -> Markup:
     """The chart as a file of its own, with its legend and colours inside."""
-    chart = LineChart("Decay", "step", "mean absolute error")
+    chart = LineChart("Decay", "step", "auc")
     series = [
-        Series(f"{rate}, {steps}", followed(rate, steps), color=number)
-        for number, (rate, steps) in enumerate(SETTINGS)
+        Series(f"{rate}, {steps}", points, color=number)
+        for number, ((rate, steps), points) in enumerate(curves.items())
     ]
     x_axis, y_axis = axis_of_x(chart, series), axis_of_y(chart, series, None)
     plot = [grid(x_axis, y_axis), labels(chart), *(curve(each, x_axis, y_axis) for each in series)]
@@ -78,7 +56,7 @@ def draw() -> Markup:
         viewBox=f"0 0 {WIDTH + RIGHT:.0f} {HEIGHT + LEGEND_HEIGHT:.0f}",
         width=WIDTH + RIGHT,
         role="img",
-        aria_label="The mean absolute error of one run with three settings of decay",
+        aria_label="The auc of one training with three settings of decay",
     )
 
 
@@ -93,4 +71,5 @@ def legend(series: list[Series]) -> Markup:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(draw() + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        PICTURE.write_text(draw(watch(Path(folder), SETTINGS)) + "\n", encoding="utf-8")

@@ -4,7 +4,10 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 from benchmarks.measuring import decay_chart
+from benchmarks.measuring.shifting_run import watch
 from penstock.metrics.wiring import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -27,13 +30,31 @@ def test_every_metric_has_a_row():
     assert sorted(rows) == sorted(METRICS)
 
 
-def test_the_chart_shows_what_the_metrics_give():
-    assert decay_chart.PICTURE.read_text() == decay_chart.draw() + "\n"
+def curves(picture):
+    """The points of each curve of a chart, in its pixels: less is higher."""
+    lines = re.findall(r'<polyline [^>]*points="([^"]*)"', picture)
+    return [[tuple(map(float, point.split(","))) for point in line.split()] for line in lines]
+
+
+def test_the_chart_has_a_curve_of_each_setting():
+    drawn = curves(decay_chart.PICTURE.read_text())
+
     assert f"({decay_chart.PICTURE.relative_to(PAGE.parent)})" in PAGE.read_text()
+    assert [len(points) for points in drawn] == [200] * len(decay_chart.SETTINGS)
 
 
-def test_the_calm_curve_of_the_chart_is_behind_the_others():
-    calm, sooner, often = (decay_chart.followed(*setting)[-1][1] for setting in decay_chart.SETTINGS)
+def test_the_calm_curve_of_the_chart_hides_what_the_others_show():
+    calm, sooner, often = ([y for _, y in points] for points in curves(decay_chart.PICTURE.read_text()))
 
-    assert calm > 0.23
-    assert max(sooner, often) < 0.21
+    def fall(heights):
+        return max(heights[100:]) - heights[99]
+
+    assert 5 * fall(calm) < fall(sooner) < fall(often)
+
+
+@pytest.mark.slow
+def test_the_chart_shows_what_a_training_gives(tmp_path):
+    trained = curves(decay_chart.draw(watch(tmp_path, decay_chart.SETTINGS)))
+
+    for drawn, found in zip(curves(decay_chart.PICTURE.read_text()), trained, strict=True):
+        assert [y for _, y in found] == pytest.approx([y for _, y in drawn], abs=0.5)
