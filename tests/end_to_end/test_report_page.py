@@ -14,7 +14,7 @@ import pytest
 
 from penstock.pipeline.report.writing import write_report
 from tests.end_to_end.conftest import Workplace
-from tests.pipeline.report.run_folders import write_run
+from tests.pipeline.report.run_folders import EARLY_END, START, STEPS, write_run
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -69,7 +69,8 @@ def test_every_chart_of_a_trained_run_has_data(visit: Visit, trained: Workplace,
         "Loss",
         "auc",
         "log_loss",
-        "Learning rate",
+        "Learning rate: sparse",
+        "Learning rate: dense",
         "Calibration",
         "Throughput",
         "Waiting against computing",
@@ -116,6 +117,27 @@ def test_a_chart_is_read_with_the_arrow_keys_too(visit: Visit, tmp_path: Path) -
     chart.press("ArrowRight")
 
     assert chart.locator(".tip").inner_text().startswith("step 10")
+
+
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_the_step_that_a_run_went_back_to_is_seen_in_its_charts(
+    visit: Visit, tmp_path: Path, width: int
+) -> None:
+    visit.open(write_report(write_run(tmp_path / "one", log=[START, *STEPS, EARLY_END])), width)
+
+    assert (
+        visit.page.locator(".outcome")
+        .inner_text()
+        .startswith("one stopped early at step 15: auc got no better")
+    )
+    for caption in ("Loss", "auc"):
+        chart = visit.page.locator("figure[data-chart]", has=visit.page.get_by_text(caption, exact=True))
+        assert chart.locator(".legend").inner_text().endswith("step 10, restored")
+        mark, dot = chart.locator("line.mark").bounding_box(), chart.locator("circle").first.bounding_box()
+        assert mark["height"] > 100
+        assert mark["x"] == pytest.approx(dot["x"] + dot["width"] / 2, abs=2)  # the evaluation of step 10
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert visit.complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

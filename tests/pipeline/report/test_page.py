@@ -95,6 +95,18 @@ def test_calibration_and_groups_are_of_the_step_that_a_run_went_back_to(tmp_path
     assert re.findall(r'scope="row">(of step \d+)</th>', page) == ["of step 10"]
 
 
+def test_groups_of_several_runs_have_the_names_of_their_runs(tmp_path: Path) -> None:
+    with_groups = [{**EVALUATIONS[-1], "group_auc": [{"group": 7, "rows": 9, "auc": 0.75}]}]
+    one, two = (write_run(tmp_path / name, evaluations=with_groups) for name in ("one", "two"))
+    page = page_of(read_runs([one, two, write_run(tmp_path / "without")]))
+
+    assert re.findall(r"<h3>([^<]*)</h3><p[^>]*>([^<]*)</p>", page) == [
+        ("one", "Here is the group with most rows."),
+        ("two", "Here is the group with most rows."),
+    ]
+    assert "<h1>3 runs: one, two and without</h1>" in page
+
+
 def test_runs_beside_each_other(tmp_path: Path) -> None:
     better = {**EVALUATIONS[-1], "metrics": {"auc": 0.9}, "losses": {"binary_cross_entropy": 0.6}}
     one = write_run(tmp_path / "one")
@@ -173,7 +185,9 @@ def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
     evaluations = [EVALUATIONS[0], {**EVALUATIONS[1], **reason}]
     page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
 
-    assert "<div><b>undefined</b><span>grouped_auc</span></div>" in page
+    assert (
+        "<div><b>undefined</b><span>grouped_auc</span><span>no group with both classes</span></div>" in page
+    )
     assert '<td><span class="undefined">undefined</span></td>' in page  # of a line without a reason
     assert '<td><span class="undefined" title="no group with both classes">undefined</span></td>' in page
     assert "<li>grouped_auc at step 15: no group with both classes</li>" in page
@@ -187,6 +201,14 @@ def test_what_is_said_of_every_evaluation_is_said_once(tmp_path: Path) -> None:
     assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
     assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
     assert at_steps([1, 2, 3, 4, 1_000, 2_000, 3_000], 9) == " at steps 1; 2; 3; 4; 1,000; 2 more"
+
+
+def test_a_few_evaluations_are_shown_at_once_and_many_when_asked_for(tmp_path: Path) -> None:
+    few = page_of([read_run(write_run(tmp_path / "few"))])
+    many = page_of([read_run(write_run(tmp_path / "many", evaluations=EVALUATIONS * 5))])
+
+    assert '<details open=""><summary>all evaluations of few</summary>' in few
+    assert "<details><summary>all evaluations of many</summary>" in many
 
 
 def test_rates_of_other_sizes_have_charts_of_their_own(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ from penstock.pipeline.report.markup import Markup, element
 from penstock.pipeline.report.run_record import Record, RunRecord
 from penstock.pipeline.report.tables import draw_table, folded
 
+MOST_OPEN = 8
+"""How many evaluations are shown without being asked for."""
+
 MOST_STEPS = 5
 """How many steps a remark names."""
 
@@ -29,7 +32,8 @@ def evaluation_table(run: RunRecord) -> Markup | None:
         ]
         for record in run.evaluations
     ]
-    return folded(f"all evaluations of {run.name}", draw_table(head, rows, "numbers"))
+    table = draw_table(head, rows, "numbers")
+    return folded(f"all evaluations of {run.name}", table, is_open=len(rows) <= MOST_OPEN)
 
 
 def remark_list(run: RunRecord) -> Markup | None:

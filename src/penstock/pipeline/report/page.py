@@ -16,7 +16,7 @@ from penstock.pipeline.report.evaluations_part import evaluation_table, final_ta
 from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.memory_part import limit_meter, stages_of_runs
 from penstock.pipeline.report.outcome_part import outcome
-from penstock.pipeline.report.quality_part import calibration_chart, group_table
+from penstock.pipeline.report.quality_part import calibration_chart, groups_of_runs
 from penstock.pipeline.report.run_record import RunRecord
 
 HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ MOST_VALUES = 4
 
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
     """The page of one run, or of several beside each other; `previous` is what one run is compared with."""
-    names = " and ".join(run.name for run in runs)
+    names = listed([run.name for run in runs])
     parts = [
         header(runs, names),
         *map(outcome, runs),
@@ -52,10 +52,15 @@ def header(runs: Sequence[RunRecord], names: str) -> Markup:
 
 
 def final_tiles(run: RunRecord) -> list[Markup]:
-    """The first losses and metrics of what the run ended with."""
+    """The first losses and metrics of what the run ended with; of one that is undefined the reason."""
     of_step = None if run.restored_step is None else f"of step {run.restored_step:,}"
-    values = list(run.final_values().items())[:MOST_VALUES]
-    return [tile(name, "undefined" if value is None else f"{value:.4f}", of_step) for name, value in values]
+    reasons = run.final_evaluation.get("remarks") or {}
+    return [
+        tile(name, "undefined", reasons.get(name), of_step)
+        if value is None
+        else tile(name, f"{value:.4f}", of_step)
+        for name, value in list(run.final_values().items())[:MOST_VALUES]
+    ]
 
 
 def course_tiles(run: RunRecord) -> list[Markup]:
@@ -73,10 +78,18 @@ def course_tiles(run: RunRecord) -> list[Markup]:
     return found
 
 
-def tile(name: str, text: str, note: str | None = None) -> Markup:
+def tile(name: str, text: str, *notes: str | None) -> Markup:
     """One figure."""
-    lines = [element("span", line) for line in (name, note) if line]
-    return element("div", element("b", text), *lines)
+    return element("div", element("b", text), *(element("span", line) for line in (name, *notes) if line))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them.
+
+    >>> listed(["monday", "tuesday", "friday"]), listed(["monday"])
+    ('monday, tuesday and friday', 'monday')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def advice(run: RunRecord) -> Markup | None:
@@ -91,7 +104,7 @@ def sections(runs: Sequence[RunRecord], previous: RunRecord | None) -> list[Mark
     return [
         section("Final metrics", [final_table(runs)] if len(runs) > 1 else []),
         section("Quality", charts([*quality_charts(runs), calibration_chart(runs)])),
-        section("Groups", map(group_table, runs)),
+        section("Groups", groups_of_runs(runs)),
         section("Evaluations", [part for run in runs for part in (evaluation_table(run), remark_list(run))]),
         section("Speed", charts(speed_charts(runs))),
         section("Memory", [*map(limit_meter, runs), *charts([memory_chart(runs), stages_of_runs(runs)])]),

@@ -39,6 +39,15 @@ def calibration_chart(runs: Sequence[RunRecord]) -> Markup | None:
     return draw_lines(chart, [*series, ideal])
 
 
+def groups_of_runs(runs: Sequence[RunRecord]) -> list[Markup]:
+    """The groups of each run that has some, beside each other."""
+    tables = [(run, table) for run in runs if (table := group_table(run))]
+    if len(runs) == 1:
+        return [table for _, table in tables]
+    named = [element("div", element("h3", run.name), table) for run, table in tables]
+    return [element("div", *named, class_="beside")] if named else []
+
+
 def group_table(run: RunRecord) -> Markup | None:
     """The AUC of the largest groups of the final evaluation that has them; None where none has.
 

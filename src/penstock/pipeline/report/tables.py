@@ -16,6 +16,6 @@ def draw_table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "
     return element("div", table, class_=f"table {kind}".rstrip())
 
 
-def folded(title: str, *content: str) -> Markup:
-    """What is long and seldom looked at."""
-    return element("details", element("summary", title), *content)
+def folded(title: str, *content: str, is_open: bool = False) -> Markup:
+    """What is long and seldom looked at; what is short may be open at first."""
+    return element("details", element("summary", title), *content, open="" if is_open else None)
