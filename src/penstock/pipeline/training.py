@@ -14,6 +14,7 @@ from penstock.pipeline.callbacks import Callbacks
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.memory_use import StageUse, measured_use
 from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.out_of_memory import StepInMemory
 from penstock.pipeline.report.writing import try_to_write_report
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
@@ -141,10 +142,12 @@ def run_training(
 ) -> TrainResult:
     """Run the loop over built parts, then save and evaluate what is not yet."""
     started_at, rows_before = time.perf_counter(), training.progress.rows
+    aside = saver.folder.path / "out_of_memory"
+    step = StepInMemory(training.step, run, aside, monitor, training.sharded.device)
     with hooks, monitor.stage("train"):
         hooks.catch_up()
         if hooks.stop_reason is None:
-            train_loop(training.step, training.batches, training.progress, training.timetable, hooks)
+            train_loop(step, training.batches, training.progress, training.timetable, hooks)
         hooks.finish()
     if exceeds_limit(run, monitor):
         raise limit_exceeded(
