@@ -1,9 +1,11 @@
 """`penstock train`: what it tells and what it leaves."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from penstock.pipeline.run_files import load_run
 from tests.cli.desk import Desk
@@ -69,6 +71,65 @@ def test_other_data_cannot_be_continued_on_and_the_cure_that_is_told_works(train
     assert done.exit_code == 1
     assert cured.exit_code == 0, cured.stderr
     assert went_on.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows", went_on.stderr
+
+
+def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
+    """Each message is right, and what it says works."""
+    desk.write_clicks("monday.parquet")
+    desk.write_clicks("tuesday.parquet", user_id=[11, 12, 13, 14, 15, 16])
+    steps_of_2 = ["--set", "data_config.batch_size=2", "--set", "train_config.save_checkpoints_steps=2"]
+
+    def train(day: str, *words: str) -> Result:
+        return desk.penstock("train", "run.yaml", "--train_input_path", f"{day}.parquet", *steps_of_2, *words)
+
+    assert train("monday").stdout.startswith("trained   3 steps, 1 epoch, 6 rows")
+    other_files = train("tuesday", "--continue_train")
+    assert "tuesday.parquet: is not the file that the position was saved with" in other_files.stderr
+    assert "go on with these (train: --new_data)" in other_files.stderr
+    assert train("tuesday", "--new_data").stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
+
+    shutil.rmtree(desk.folder / "run/checkpoints/step-6")  # as if it had been killed after step 4
+    again = train("tuesday", "--new_data", "--model_dir", "copy")
+    assert "no whole checkpoint in copy/checkpoints; starting at step 0" in again.stderr
+    killed_then_continued = train("tuesday", "--continue_train")
+    assert killed_then_continued.stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
+    assert "warning" not in killed_then_continued.stderr
+
+    finished = train("tuesday", "--continue_train")
+    assert (
+        "warning: nothing was left to train: train_config.num_epochs is reached; raise it, or give new files "
+        "with --new_data" in finished.stderr
+    )
+
+
+def test_files_that_are_not_new_are_told(desk: Desk):
+    steps_of_2 = ["--set", "data_config.batch_size=2", "--set", "train_config.save_checkpoints_steps=2"]
+    desk.penstock("train", "run.yaml", *steps_of_2)
+    shutil.rmtree(desk.folder / "run/checkpoints/step-3")
+
+    again = desk.penstock("train", "run.yaml", *steps_of_2, "--new_data")
+
+    assert (
+        "warning: --new_data: the run stopped in the middle of these files, which are now read from their first row "
+        "again; --continue_train would go on where it stopped" in again.stderr
+    )
+    assert again.stdout.startswith("trained   5 steps, 2 epochs, 10 rows")
+
+
+def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
+    stopping = [
+        *("--set", "data_config.batch_size=2", "--set", "train_config.save_checkpoints_steps=1"),
+        *("--set", "train_config.early_stopping={metric: auc, patience: 1, min_delta: 0.9}"),
+    ]
+    desk.write_clicks("tuesday.parquet", user_id=[11, 12, 13, 14, 15, 16])
+
+    stopped = desk.penstock("train", "run.yaml", *stopping)
+    went_on = desk.penstock(
+        "train", "run.yaml", *stopping, "--train_input_path", "tuesday.parquet", "--new_data"
+    )
+
+    assert stopped.stdout.startswith("trained   2 steps")
+    assert went_on.stdout.startswith("trained   4 steps")
 
 
 def test_a_run_to_continue_that_never_began_is_fine_tuned(trained_desk: Desk):

@@ -1,12 +1,18 @@
 """`penstock train`."""
 
+import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import options
 from penstock.cli.errors import one_line_errors
+
+if TYPE_CHECKING:
+    from penstock.pipeline.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
 
 Continue = Annotated[
     bool, typer.Option("--continue_train", "--resume", help="Go on from the newest whole checkpoint.")
@@ -94,8 +100,19 @@ def train(
         if text_config:
             write_text_config(run)
         print(training_summary(result))
+        if not (result.trained_rows or result.stopped_because or result.exit_code):
+            _tell_of_the_end(run)
         if result.exit_code:
             raise typer.Exit(result.exit_code)
+
+
+def _tell_of_the_end(run: "RunConfig") -> None:
+    """A run that is continued behind its end trains nothing, which looks like a success."""
+    length = "num_epochs" if run.train_config is None or run.train_config.num_steps is None else "num_steps"
+    logger.warning(
+        "nothing was left to train: train_config.%s is reached; raise it, or give new files with --new_data",
+        length,
+    )
 
 
 def train_eval(

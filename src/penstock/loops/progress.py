@@ -49,10 +49,14 @@ class TrainingProgress:
         self.overflowed_batches += 1
 
     def move_to_new_data(self) -> None:
-        """What was done counts, an epoch that was begun too; what is left to do is that of the new data."""
+        """What was done counts, an epoch that was begun too; what is left to do is that of the new data.
+
+        So are the evaluations to learn from.
+        """
         if self.epoch_steps:
             self.end_epoch()
         self.steps_before, self.epochs_before = self.step, self.epoch
+        self.evaluated_step = self.step
 
     def end_epoch(self) -> None:
         """One more epoch is done."""

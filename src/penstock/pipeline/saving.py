@@ -80,7 +80,10 @@ class Saver:
             load_whole_model(checkpoint, training.sharded.module)
         training.progress.load_state_dict(checkpoint.documents["progress"])
         # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
-        begun_anew = [None if restore_optimizer else training.rates, training.early_stop if new_data else None]
+        begun_anew = [
+            None if restore_optimizer else training.rates,
+            training.early_stop if new_data else None,
+        ]
         for name, part in training.resumables.items():
             if name in checkpoint.documents and not any(part is each for each in begun_anew):
                 part.load_state_dict(checkpoint.documents[name])
@@ -96,12 +99,6 @@ class Saver:
             journal.cut_back(checkpoint.step)
         self.store.remove_stale(self._protected_steps(checkpoint.step))
         logger.info("continuing from %s", checkpoint.path)
-        if training.timetable.end.reached(training.progress):
-            length = "num_steps" if train_section(self._run).num_steps is not None else "num_epochs"
-            logger.warning(
-                "nothing is left to train: train_config.%s is reached; raise it, or give new files with --new_data",
-                length,
-            )
 
     def restore_parameters(self, step: int) -> None:
         """Bring the model, and nothing else, to where it was after a step that is saved."""
@@ -124,8 +121,12 @@ class Saver:
 
     def _tell_of_data_that_are_not_new(self, checkpoint: Checkpoint) -> None:
         """Say so when these are the files in the middle of which the run stopped: perhaps it was only to go on."""
-        saved, present = checkpoint.documents["position"][0], self._training.batches.state_dict()
-        if self._training.progress.epoch_steps and saved["order"]["files"] == present["order"]["files"]:
+        training = self._training
+        saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
+        same_files = saved["order"]["files"] == [list(file) for file in present["order"]["files"]]
+        num_batches = training.source.num_batches(self._run.data_config)
+        in_the_middle = 0 < training.progress.epoch_steps != num_batches
+        if same_files and in_the_middle:
             logger.warning(
                 "--new_data: the run stopped in the middle of these files, which are now read from their first row "
                 "again; --continue_train would go on where it stopped"
