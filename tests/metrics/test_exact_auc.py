@@ -51,7 +51,7 @@ def test_it_equals_scikit_learn_however_much_is_on_disk(num_distinct, tmp_path):
 
     assert metric.compute() == pytest.approx(roc_auc_score(target, preds), rel=1e-12)
     assert (metric.num_runs > 0) == (num_distinct != 50)
-    assert len(list(tmp_path.rglob("*.npy"))) == metric.num_runs
+    assert len(list(tmp_path.rglob("run-*"))) == metric.num_runs
 
 
 def test_what_is_held_stays_within_the_limit():

@@ -9,8 +9,10 @@ import torch
 
 from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
+from penstock.metrics.memory import held_bytes
 from penstock.metrics.metric import Metric
 from penstock.metrics.wiring import BoundMetric
+from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 
@@ -24,10 +26,18 @@ class TaskMetrics:
     """
 
     def __init__(
-        self, metrics: Mapping[str, BoundMetric], group_columns: Mapping[str, str] | None = None
+        self,
+        metrics: Mapping[str, BoundMetric],
+        group_columns: Mapping[str, str] | None = None,
+        *,
+        share: Share | None = None,
     ) -> None:
-        """`group_columns` says which of the columns that a batch carries along a grouping_key means."""
+        """`group_columns` says which of the columns that a batch carries along a grouping_key means.
+
+        `share` is told what the metrics hold; their limits are for others to set.
+        """
         self._metrics, self._group_columns = metrics, dict(group_columns or {})
+        self._share = share
 
     def __enter__(self) -> Self:
         return self
@@ -46,6 +56,7 @@ class TaskMetrics:
         labels = {name: as_array(batch.labels[name]) for name in {metric.label for metric in metrics}}
         for metric in metrics:
             metric.update(read, labels, groups)
+        self._tell_share()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,6 +95,12 @@ class TaskMetrics:
             except CheckpointError as error:
                 _logger.warning("the metric '%s' counted otherwise so far and starts anew (%s)", name, error)
                 metric.metric.reset()
+
+    def _tell_share(self) -> None:
+        if self._share is not None:
+            held = sum(held_bytes(metric.metric) for metric in self._metrics.values())
+            with self._share.lease(min(held, self._share.limit_bytes)):
+                pass  # the share remembers the most
 
     def _groups(self, batch: Batch) -> dict[str, Any]:
         carried = batch.reserves.get() if self._group_columns else None

@@ -6,13 +6,14 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.sizes import MIB
 from penstock.metrics.inputs import binary_rows
+from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import MetricState, Values, restored
 from penstock.runtime.collectives import Collectives
 
@@ -21,7 +22,11 @@ Levels = NDArray[np.void]
 
 LEVEL = np.dtype([("value", np.float64), ("negatives", np.int64), ("positives", np.int64)])
 LIMIT_BYTES = 64 * MIB
-"""About 2.8 million distinct predictions; sorting them takes about three times as much for a moment."""
+"""About 2.8 million distinct predictions."""
+LEAST_LIMIT_BYTES = 4 * MIB
+"""With less, sorted files would be too many."""
+SORTING_COPIES = 4
+"""What sorting takes for a moment, what is sorted included: measured 2.9, and what allocators keep."""
 
 
 class ExactAUC:
@@ -124,6 +129,22 @@ class ExactAUC:
         """How many sorted files there are."""
         return len(self._runs)
 
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """Every prediction may be another one; what is too much is sorted on disk."""
+        all_bytes = num_rows * LEVEL.itemsize
+        return MemoryNeeds(
+            SORTING_COPIES * min(all_bytes, LEAST_LIMIT_BYTES), SORTING_COPIES * min(all_bytes, LIMIT_BYTES)
+        )
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:
+        """Take no more than this, sorting included."""
+        self._limit_bytes = max(LEVEL.itemsize, limit_bytes // SORTING_COPIES)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the predictions in memory."""
+        return self._held_bytes
+
     def _forget_levels(self) -> None:
         self._held: list[Levels] = []
         self._held_bytes = 0
@@ -144,7 +165,8 @@ class ExactAUC:
             self._held, self._held_bytes = [], 0
 
     def _join_held(self) -> Levels:
-        joined = _joined(self._held)
+        parts, self._held = self._held, []
+        joined = _joined(parts)
         self._held, self._held_bytes = [joined], joined.nbytes
         return joined
 
@@ -152,23 +174,22 @@ class ExactAUC:
         if self._run_folder is None:
             self._run_folder = Path(tempfile.mkdtemp(prefix="penstock-auc-", dir=self._folder))
             self._remove_runs = weakref.finalize(self, shutil.rmtree, self._run_folder, ignore_errors=True)
-        path = self._run_folder / f"run-{len(self._runs):06d}.npy"
-        np.save(path, levels, allow_pickle=False)
+        path = self._run_folder / f"run-{len(self._runs):06d}"
+        levels.tofile(path)
         self._runs.append(path)
 
     def _blocks(self, max_bytes: int | None = None) -> Iterator[Levels]:
-        """All levels in ascending order, each once, as many at a time as may be held (or `max_bytes`)."""
-        runs: list[Any] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in self._runs]
-        max_levels = (max_bytes or self._limit_bytes) // LEVEL.itemsize
-        return _merged([*runs, self._join_held()], max_levels)
+        """All levels in ascending order, each once, a quarter of what may be held (or `max_bytes`) at a time."""
+        max_levels = (max_bytes or self._limit_bytes // 4) // LEVEL.itemsize
+        return _merged([*self._runs, self._join_held()], max_levels)
 
 
-def _merged(runs: Sequence[Levels], max_levels: int) -> Iterator[Levels]:
+def _merged(runs: Sequence[Path | Levels], max_levels: int) -> Iterator[Levels]:
     """Sorted runs as one, by blocks: up to the lowest end of the next blocks of all runs, nothing is missing."""
     places = [0] * len(runs)
     step = max(1, max_levels // len(runs))
     while True:
-        blocks = [run[place : place + step] for run, place in zip(runs, places, strict=True)]
+        blocks = [_read(run, place, step) for run, place in zip(runs, places, strict=True)]
         ends = [block["value"][-1] for block in blocks if len(block)]
         if not ends:
             return
@@ -177,9 +198,17 @@ def _merged(runs: Sequence[Levels], max_levels: int) -> Iterator[Levels]:
         yield _joined([block[:number] for block, number in zip(blocks, taken, strict=True)])
 
 
-def _joined(parts: Sequence[Levels]) -> Levels:
-    """The levels of all parts, sorted, each prediction once."""
+def _read(run: Path | Levels, place: int, count: int) -> Levels:
+    """So many levels of a run from a place on; read, not mapped: pages that are mapped stay in memory."""
+    if isinstance(run, Path):
+        return np.fromfile(run, LEVEL, count, offset=place * LEVEL.itemsize)
+    return run[place : place + count]
+
+
+def _joined(parts: list[Levels]) -> Levels:
+    """The levels of all parts, sorted, each prediction once; the list is emptied, so that its parts can go."""
     levels = np.concatenate([np.zeros(0, LEVEL), *parts])
+    parts.clear()
     levels = levels[np.argsort(levels["value"], kind="stable")]
     is_first = np.append(True, levels["value"][1:] != levels["value"][:-1])[: len(levels)]
     if is_first.all():

@@ -12,8 +12,19 @@ from numpy.typing import NDArray
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.grouped_keys import group_keys
 from penstock.metrics.inputs import as_array
+from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
-from penstock.metrics.spill import LIMIT_BYTES, GroupRows, Rows, by_rank, row_dtype, rows_of
+from penstock.metrics.spill import (
+    LEAST_LIMIT_BYTES,
+    LIMIT_BYTES,
+    ROW_BYTES,
+    GroupRows,
+    Rows,
+    by_rank,
+    row_dtype,
+    rows_of,
+    working_bytes,
+)
 from penstock.runtime.collectives import Collectives
 
 Totals = NDArray[np.float64]
@@ -154,6 +165,20 @@ class GroupedMetric(ABC):
     def num_left_out(self) -> int:
         """Rows whose prediction is NaN."""
         return int(self._num_left_out)
+
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """Rows in memory as far as there is room, the others on disk; groups much larger than others take more."""
+        all_bytes, beside = ROW_BYTES * num_rows, working_bytes(num_rows)
+        return MemoryNeeds(min(all_bytes, LEAST_LIMIT_BYTES) + beside, min(all_bytes, LIMIT_BYTES) + beside)
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:
+        """Take no more than this, with what the value of a part takes."""
+        self._rows.limit_bytes = max(ROW_BYTES, limit_bytes - working_bytes(num_rows))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows in memory."""
+        return self._rows.held_bytes
 
     def _keep(self, rows: Rows) -> None:
         self._rows.add(rows)

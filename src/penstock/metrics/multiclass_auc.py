@@ -10,8 +10,9 @@ from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.auc import NUM_BINS
 from penstock.metrics.histogram import Thresholds, add_counts, area, one_class_only
 from penstock.metrics.inputs import class_rows
+from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
-from penstock.metrics.sums import SumsMetric
+from penstock.metrics.sums import SUMS_COPIES, SumsMetric
 from penstock.runtime.collectives import Collectives
 
 if TYPE_CHECKING:
@@ -103,11 +104,20 @@ class MulticlassAUC(SumsMetric):
         rows: NDArray[np.int64] = self._sums["counts"][:, 1].sum(axis=1)
         return rows
 
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """Counts of two kinds at every threshold of every class."""
+        num_bytes = SUMS_COPIES * 2 * num_classes * self._number(num_classes) * np.dtype(np.int64).itemsize
+        return MemoryNeeds(num_bytes, num_bytes)
+
+    def _number(self, num_classes: int) -> int:
+        """Of thresholds for each class."""
+        affordable = max(2, min(NUM_BINS, MAX_CELLS // num_classes))
+        return affordable if self._num_thresholds is None else self._num_thresholds
+
     def _prepare(self, num_classes: int) -> Thresholds:
         """Make room for so many classes; another number than before is an error."""
         if self._thresholds is None:
-            affordable = max(2, min(NUM_BINS, MAX_CELLS // num_classes))
-            number = affordable if self._num_thresholds is None else self._num_thresholds
+            number = self._number(num_classes)
             self._thresholds = Thresholds(number, self.name)
             self._sums["counts"] = np.zeros((num_classes, 2, number), dtype=np.int64)
         elif num_classes != self._num_classes:

@@ -17,6 +17,10 @@ Rows = NDArray[np.void]
 
 LIMIT_BYTES = 256 * MIB
 """About 20 million rows with a float32 prediction and a binary label."""
+LEAST_LIMIT_BYTES = 8 * MIB
+"""With less, what is written of a part at a time would be too little."""
+ROW_BYTES = 24
+"""Of a row at the most."""
 NUM_PARTS = 256
 """Parts of many rows: one part of a set 256 times as large as the limit is as large as the limit."""
 _BLOCK_ROWS = 1 << 18
@@ -37,6 +41,11 @@ def rows_of(keys: NDArray[Any], preds: NDArray[Any], target: NDArray[Any]) -> Ro
     rows = np.empty(len(keys), row_dtype(preds.dtype, target.dtype))
     rows["key"], rows["pred"], rows["target"] = keys, preds, target
     return rows
+
+
+def working_bytes(num_rows: int) -> int:
+    """What parting a block of rows, or the value of one part, takes for a moment."""
+    return min(96 * num_rows, max(16 * MIB, num_rows // 2))
 
 
 class _Block(NamedTuple):
@@ -101,6 +110,11 @@ class GroupRows:
     def is_spilled(self) -> bool:
         """Whether there are rows on disk."""
         return self._spilled is not None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows in memory."""
+        return self._held_bytes
 
     @property
     def num_bytes(self) -> int:

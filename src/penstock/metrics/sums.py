@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import (
     MetricState,
     Settings,
@@ -20,6 +21,9 @@ from penstock.metrics.metric import (
     without_settings,
 )
 from penstock.runtime.collectives import Collectives
+
+SUMS_COPIES = 3
+"""Sums, what a batch adds to them, and what the value is worked out from."""
 
 
 class SumsMetric(ABC):
@@ -91,6 +95,18 @@ class SumsMetric(ABC):
     def num_left_out(self) -> int:
         """Rows whose prediction is NaN."""
         return int(self._sums["num_left_out"])
+
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """The same for any number of rows."""
+        return MemoryNeeds(SUMS_COPIES * self.held_bytes, SUMS_COPIES * self.held_bytes)
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:  # noqa: B027
+        """Sums are as large as they are."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the sums."""
+        return sum(own.nbytes for own in self._sums.values())
 
 
 class RowValues(NamedTuple):

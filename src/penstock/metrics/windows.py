@@ -10,6 +10,7 @@ import numpy as np
 from penstock.config.errors import DataError
 from penstock.metrics.decay_auc import DecayAUC
 from penstock.metrics.inputs import as_array
+from penstock.metrics.memory import MemoryNeeds, held_bytes, hold_within, needs_of
 from penstock.metrics.metric import Metric, MetricState, Values, restored
 from penstock.metrics.reducing import reduced
 from penstock.runtime.collectives import Collectives, OneProcess
@@ -131,6 +132,19 @@ class TrainMetricWrapper:
         self._num_steps = int(own["num_steps"])
         self._value, self._has_value = float(own["value"]), bool(own["has_value"])
         self._num_left_out_before = int(own["num_left_out_before"])
+
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """For so many rows in a step."""
+        return needs_of(self.metric, num_rows * self._decay_step, num_classes)
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:
+        """Take no more than this for the steps of a window, of so many rows each."""
+        hold_within(self.metric, limit_bytes, num_rows * self._decay_step)
+
+    @property
+    def held_bytes(self) -> int:
+        """What the open window holds."""
+        return held_bytes(self.metric)
 
     def _own_state(self) -> MetricState:
         return {

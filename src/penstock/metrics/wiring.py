@@ -65,6 +65,9 @@ class BoundMetric:
     grouping_key: str | None = None
     """The column that tells which rows belong together, for metrics that group."""
 
+    num_classes: int = 1
+    """Classes of the task."""
+
     def update(
         self,
         predictions: Mapping[str, Values],

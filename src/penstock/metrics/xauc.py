@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.metrics.inputs import as_array
+from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import (
     MetricState,
     Settings,
@@ -23,12 +24,19 @@ if TYPE_CHECKING:
     from penstock.metrics.sections import XAUC as XaucSection
 
 MAX_ROWS = 1 << 20
-"""Rows that are kept of the whole set: 24 MiB. What is drawn from them differs by about 1e-3 from all rows."""
+"""Rows that are kept of the whole set. What is drawn from them differs by about 1e-3 from all rows."""
+LEAST_ROWS = 1 << 16
+"""Rows that are kept where memory is short: what is drawn from them differs by about 4e-3 from all rows."""
 MAX_EXACT_ROWS = 1 << 25
-"""Rows whose pairs are counted exactly: 768 MiB."""
+"""Rows whose pairs are counted exactly."""
+SAMPLED_ROW_BYTES = 128
+"""Of each row that is kept: twice as many are held before the highest lots go, and pairs are drawn from the rest."""
+EXACT_ROW_BYTES = 80
+"""Of each row while all pairs are counted: measured 73."""
 MAX_DRAWS = 1 << 24
 """From so many pairs on, counting all pairs of the kept rows is faster than drawing."""
-_BLOCK_PAIRS = 1 << 20
+_BLOCK_PAIRS = 1 << 16
+"""Pairs that are drawn at a time: about 5 MiB."""
 
 
 class XAUC:
@@ -126,6 +134,27 @@ class XAUC:
         for name, array in self._sums().items():
             array[...] = state[name]
 
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """Pairs of batches are counted at once; exact needs all rows, a sample takes as many as there is room for."""
+        if self.in_batch:
+            return MemoryNeeds(0, 0)
+        if self.exact:
+            needed = EXACT_ROW_BYTES * min(num_rows, MAX_EXACT_ROWS)
+            return MemoryNeeds(needed, needed)
+        return MemoryNeeds(
+            SAMPLED_ROW_BYTES * min(num_rows, LEAST_ROWS), SAMPLED_ROW_BYTES * min(num_rows, MAX_ROWS)
+        )
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:
+        """Keep as many rows as this is enough for."""
+        row_bytes = EXACT_ROW_BYTES if self.exact else SAMPLED_ROW_BYTES
+        self._rows.max_rows = max(2, min(self._rows.max_rows, limit_bytes // row_bytes))
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the kept rows."""
+        return self._rows.held_bytes
+
     @property
     def undefined_because(self) -> str | None:
         """Why there is no share; None when there is one."""
@@ -156,7 +185,7 @@ class XAUC:
         if self.exact and self._rows.num_seen > self._rows.max_rows:
             raise BudgetExceeded(
                 f"xauc: exact holds at most {self._rows.max_rows:,} rows and there are more; "
-                "leave exact out, and pairs of a sample of the rows are counted"
+                "leave exact out, and pairs of a sample of the rows are counted, or raise memory.limit"
             )
 
     def _share_of_rows(self) -> float:

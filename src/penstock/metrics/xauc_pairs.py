@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+Indices = NDArray[Any]
+"""Whole numbers: int64, or int32 where these will do."""
 Words = NDArray[np.uint64]
 
 
@@ -26,9 +27,14 @@ def num_right_pairs(preds: NDArray[Any], target: NDArray[Any]) -> int:
     """
     if len(preds) < 2:
         return 0
-    distinct, ranks = np.unique(preds, return_inverse=True)
-    order = np.lexsort((-ranks, target))
-    return _num_ascending_pairs(ranks[order], len(distinct))
+    ranks, num_ranks = _ranks(preds)
+    return _num_ascending_pairs(ranks[np.lexsort((-ranks, target))], num_ranks)
+
+
+def _ranks(values: NDArray[Any]) -> tuple[Indices, int]:
+    """The rank of each value among the distinct ones, in as few bytes as will do, and how many these are."""
+    distinct, ranks = np.unique(values, return_inverse=True)
+    return ranks.astype(np.int32 if len(values) < 2**31 else np.int64), len(distinct)
 
 
 def _num_ascending_pairs(ranks: Indices, num_ranks: int) -> int:
@@ -42,15 +48,18 @@ def _num_ascending_pairs(ranks: Indices, num_ranks: int) -> int:
     for bit in reversed(range((num_ranks - 1).bit_length())):
         is_low = (ranks >> bit) & 1 == 0
         group = ranks >> (bit + 1)
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(group)) + 1))
-        sizes = np.diff(starts, append=len(ranks))
-        low_until = np.cumsum(is_low)
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(group)) + 1)).astype(ranks.dtype)
+        sizes = np.diff(starts, append=ranks.dtype.type(len(ranks)))
+        low_until = np.cumsum(is_low, dtype=ranks.dtype)
         low_before_group = low_until[starts] - is_low[starts]
-        low_in_group = np.add.reduceat(is_low, starts, dtype=np.int64)
+        low_in_group = np.add.reduceat(is_low, starts, dtype=ranks.dtype)
         low_so_far = low_until - np.repeat(low_before_group, sizes)
-        total += int(low_so_far[~is_low].sum())
-        places = np.arange(len(ranks)) - low_so_far + np.repeat(low_in_group, sizes)
-        places[is_low] = (np.repeat(starts, sizes) + low_so_far - 1)[is_low]
+        total += int(low_so_far[~is_low].sum(dtype=np.int64))
+        places = np.arange(len(ranks), dtype=ranks.dtype)
+        places -= low_so_far
+        places += np.repeat(low_in_group, sizes)
+        low_so_far += np.repeat(starts, sizes)
+        np.copyto(places, low_so_far - 1, where=is_low)
         grouped = np.empty_like(ranks)
         grouped[places] = ranks
         ranks = grouped

@@ -62,6 +62,11 @@ class RowSample:
         self._num_held = 0
         self._below = _EVERY_LOT
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows that are held."""
+        return self._num_held * sum(np.dtype(kind).itemsize for kind in _DTYPES)
+
     def state_dict(self) -> MetricState:
         """The kept rows with their lots, and how many there were."""
         self._drop_highest()

@@ -22,6 +22,7 @@ from penstock.pipeline.data import DataSource, scoring_batches
 from penstock.pipeline.group_auc import group_auc
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
+from penstock.pipeline.metric_memory import METRICS, bound_metrics, share_metrics
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.requirements import require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
@@ -29,7 +30,7 @@ from penstock.pipeline.scoring import open_scoring
 from penstock.pipeline.session import computing, exceeds_limit, limit_exceeded
 from penstock.pipeline.sharded import ShardedModel
 from penstock.pipeline.task_metrics import evaluation_metrics
-from penstock.pipeline.training_plan import source_of
+from penstock.pipeline.training_plan import evaluation_rows, source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.journal import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
@@ -53,7 +54,10 @@ class Evaluator:
         self._run, self._source, self._sharded, self._monitor = run, source, sharded, monitor
         self._during_training, self._plain = during_training, plain
         stream = EVALUATION if during_training else ""
-        self._shares = StageShares.of(budget, stream)
+        self._shares, self._metrics_share = (
+            StageShares.of(budget, stream),
+            budget.shares.get(stream + METRICS),
+        )
         self._groups = group_columns(run, training=False)
         evaluation_metrics(sharded.model)  # what cannot be computed is told now, not after an epoch
 
@@ -67,7 +71,8 @@ class Evaluator:
         """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
         options = self._run.eval_config
         metrics = evaluation_metrics(self._sharded.model)
-        counted = TaskMetrics(metrics, self._groups)
+        bound_metrics(metrics, self._metrics_share, evaluation_rows(self._run, self._source))
+        counted = TaskMetrics(metrics, self._groups, share=self._metrics_share)
         bar = ProgressLogger(
             "eval",
             "batch",
@@ -142,6 +147,8 @@ def evaluate_checkpoint(
     with computing(run) as monitor:
         scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
         source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
+        metrics = evaluation_metrics(scoring.sharded.model)
+        share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
         share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
         evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, monitor, False, plain)
         evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))

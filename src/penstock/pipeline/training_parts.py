@@ -27,8 +27,10 @@ from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.pipeline.best import early_stop_of
 from penstock.pipeline.data import DataSource, training_batches, workers_of
+from penstock.pipeline.data_plan import batch_rows
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import StageShares
+from penstock.pipeline.metric_memory import TRAIN_METRICS, bound_metrics
 from penstock.pipeline.requirements import loss_names, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, shard_model
@@ -97,7 +99,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             }
         )
         early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
-        metrics = TaskMetrics(training_metrics(model), group_columns(run, training=True))
+        metrics = train_metrics_of(run, model, budget)
         warn_of_windows(train, model)
         warn_of_cuts(model, data.shuffle)
         resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
@@ -143,6 +145,13 @@ def scaling_of(train: TrainConfig, sharded: ShardedModel) -> LossScaling | None:
         return None
     section = train.grad_scaler or GradScaler()
     return LossScaling(section, sharded.module, dense_parameters(sharded.module).values(), sharded.device)
+
+
+def train_metrics_of(run: RunConfig, model: Model, budget: MemoryBudget) -> TaskMetrics:
+    """What is followed during training, within its share of the plan."""
+    metrics, share = training_metrics(model), budget.shares.get(TRAIN_METRICS)
+    bound_metrics(metrics, share, batch_rows(run.data_config))
+    return TaskMetrics(metrics, group_columns(run, training=True), share=share)
 
 
 def warn_of_windows(train: TrainConfig, model: Model) -> None:

@@ -12,10 +12,12 @@ from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_
 from penstock.pipeline.data_plan import batch_rows, plan_data_path
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_model
+from penstock.pipeline.metric_memory import METRICS, TRAIN_METRICS, share_metrics
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import model_bytes, step_bytes, unallocated_model
+from penstock.pipeline.task_metrics import evaluation_metrics, training_metrics
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryMonitor
 
@@ -68,9 +70,21 @@ def plan_training(
         step_bytes(model, batch_rows(data)),
         "data_config.max_batch_rows" if data.batch_cost_size else "data_config.batch_size",
     )
+    share_metrics(budget, TRAIN_METRICS, training_metrics(model), batch_rows(data), "train_metrics")
+    if evaluation_source is not None:
+        num_rows = evaluation_rows(run, evaluation_source)
+        share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
     others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
     workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
     return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
+
+
+def evaluation_rows(run: RunConfig, source: DataSource) -> int:
+    """Rows of one evaluation."""
+    num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
+    return (
+        source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
+    )
 
 
 def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:

@@ -1,0 +1,136 @@
+"""What metrics hold: measured while they count and compute, it keeps within what they were given."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB
+from penstock.metrics.accuracy import Accuracy
+from penstock.metrics.auc import AUC
+from penstock.metrics.exact_auc import ExactAUC
+from penstock.metrics.grouped_auc import GroupedAUC
+from penstock.metrics.grouped_xauc import GroupedXAUC
+from penstock.metrics.memory import MemoryNeeds, divided, held_bytes, hold_within, needs_of
+from penstock.metrics.multiclass_auc import MulticlassAUC
+from penstock.metrics.windows import TrainMetricWrapper
+from penstock.metrics.xauc import XAUC
+
+BATCH_ROWS = 8192
+NUM_ROWS = 64 * BATCH_ROWS
+KEEPING_ROWS = {
+    "exact auc": ExactAUC,
+    "exact xauc": lambda: XAUC(exact=True),
+    "sampled xauc": XAUC,
+    "grouped auc": GroupedAUC,
+    "grouped xauc": GroupedXAUC,
+}
+
+
+def count(metric):
+    """Many batches, of predictions that are all different."""
+    generator = np.random.default_rng(0)
+    for _ in range(0, NUM_ROWS, BATCH_ROWS):
+        preds = generator.random(BATCH_ROWS)
+        groups = [generator.integers(0, NUM_ROWS // 10, BATCH_ROWS)] if hasattr(metric, "_totals_of") else []
+        metric.update(preds, (generator.random(BATCH_ROWS) < preds).astype(np.float32), *groups)
+
+
+def peak_bytes(work):
+    """The most that NumPy held at a time; the first call may load modules and is not measured."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plenty", ["least_bytes", "ample_bytes"])
+@pytest.mark.parametrize("kind", KEEPING_ROWS)
+def test_counting_and_computing_keep_within_what_was_given(kind, plenty):
+    metric = KEEPING_ROWS[kind]()
+    given = getattr(metric.memory_needs(NUM_ROWS), plenty)
+    metric.hold_within(given, NUM_ROWS)
+
+    def work():
+        count(metric)
+        metric.compute()
+
+    assert peak_bytes(work) < given
+    metric.reset()
+
+
+@pytest.mark.parametrize("kind", KEEPING_ROWS)
+def test_less_memory_gives_the_same_number_from_disk_or_from_fewer_rows(kind):
+    roomy, tight = KEEPING_ROWS[kind](), KEEPING_ROWS[kind]()
+    tight.hold_within(tight.memory_needs(NUM_ROWS).least_bytes, NUM_ROWS)
+    for metric in (roomy, tight):
+        count(metric)
+
+    exactly = 1e-3 if kind == "sampled xauc" else 1e-12
+    assert tight.compute() == pytest.approx(roomy.compute(), abs=4 * exactly)
+    assert held_bytes(tight) <= held_bytes(roomy)
+    tight.reset()
+
+
+def test_a_few_rows_need_little():
+    assert GroupedAUC().memory_needs(1000) == MemoryNeeds(120_000, 120_000)
+    assert ExactAUC().memory_needs(1000) == MemoryNeeds(96_000, 96_000)
+    assert XAUC().memory_needs(1000) == MemoryNeeds(128_000, 128_000)
+
+
+def test_many_rows_need_some_of_them_in_memory():
+    ten_million = 10_000_000
+
+    assert GroupedAUC().memory_needs(ten_million) == MemoryNeeds(24 * MIB, 240_000_000 + 16 * MIB)
+    assert ExactAUC().memory_needs(ten_million) == MemoryNeeds(16 * MIB, 256 * MIB)
+    assert XAUC().memory_needs(ten_million) == MemoryNeeds(8 * MIB, 128 * MIB)
+    assert XAUC(exact=True).memory_needs(ten_million) == MemoryNeeds(800_000_000, 800_000_000)
+    assert XAUC(in_batch=True).memory_needs(ten_million) == MemoryNeeds(0, 0)
+
+
+def test_sums_need_the_same_for_any_number_of_rows():
+    histogram = 3 * (2 * 100_000 * 8 + 8)
+
+    assert AUC().memory_needs(10**9) == MemoryNeeds(histogram, histogram)
+    assert MulticlassAUC(thresholds=10).memory_needs(5, num_classes=7).ample_bytes == 3 * 2 * 7 * 10 * 8
+    assert needs_of(Accuracy(), 10**9).ample_bytes < 100
+
+
+def test_a_window_needs_what_the_rows_of_its_steps_need():
+    window = TrainMetricWrapper(XAUC(exact=True), decay_step=10)
+
+    assert window.memory_needs(num_rows=100) == MemoryNeeds(80_000, 80_000)
+    hold_within(window, 8_000, num_rows=100)
+    window.update(np.arange(10.0), np.arange(10.0))
+    assert held_bytes(window) == 10 * 24
+
+
+def test_more_rows_than_an_exact_xauc_may_hold_say_what_to_do():
+    metric = XAUC(exact=True)
+    metric.hold_within(8_000, num_rows=100)
+
+    with pytest.raises(BudgetExceeded) as caught:
+        metric.update(np.arange(101.0), np.arange(101.0))
+
+    assert str(caught.value) == (
+        "xauc: exact holds at most 100 rows and there are more; leave exact out, and pairs of a sample of the rows "
+        "are counted, or raise memory.limit"
+    )
+
+
+def test_a_metric_of_ones_own_that_does_not_tell_is_not_counted():
+    assert needs_of(object(), 10**9) == MemoryNeeds(0, 0)
+    assert held_bytes(object()) == 0
+    hold_within(object(), 0, 10**9)
+
+
+def test_the_rest_is_divided_by_what_each_could_use_beyond_its_need():
+    needs = {"a": MemoryNeeds(10, 110), "b": MemoryNeeds(20, 220), "sums": MemoryNeeds(5, 5)}
+
+    assert divided(needs, 35) == {"a": 10, "b": 20, "sums": 5}
+    assert divided(needs, 35 + 150) == {"a": 60, "b": 120, "sums": 5}
+    assert divided(needs, 10_000) == {"a": 110, "b": 220, "sums": 5}
