@@ -1,0 +1,56 @@
+"""Bytes that survive a kill and a power cut: written, flushed to disk, then made visible by a rename."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+PARTIAL_SUFFIX = ".partial"
+"""Of files that are not whole. Their names begin with a dot and differ each time; a kill leaves them behind."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that appears under its name when it is whole and on disk; on an error nothing appears."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    try:
+        with partial.open("w+b") as stream:
+            yield stream
+            flush_to_disk(stream)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def remove_partial(directory: Path) -> int:
+    """Remove what killed writers left in a directory nobody else is writing to; gives the number of files."""
+    found = [path for path in directory.glob(f".*{PARTIAL_SUFFIX}") if path.is_file()]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and wait until it is on disk."""
+    with path.open("wb") as stream:
+        stream.write(content)
+        flush_to_disk(stream)
+
+
+def flush_to_disk(stream: BinaryIO) -> None:
+    """Wait until everything written to `stream` is on disk."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def sync_directory(directory: Path) -> None:
+    """Wait until the names in `directory` are on disk; without it a new or renamed file may vanish."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

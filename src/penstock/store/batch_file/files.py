@@ -1,0 +1,125 @@
+"""Batch files in either layout, written, read, and looked at without reading them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.runtime.durable import replacing
+from penstock.store.batch_file.compression import check_compression
+from penstock.store.batch_file.header import BatchHeader, BatchRecord, StoredArray, check_lengths
+from penstock.store.batch_file.native import map_array, read_native_array, write_native
+from penstock.store.batch_file.native_header import MAGIC, read_native_header
+from penstock.store.batch_file.npz import read_npz_array, read_npz_header, write_npz
+from penstock.store.batch_file.values import Values, checked_array
+
+SUFFIXES = {"native": ".batch", "npz": ".npz"}
+"""Layouts, and how the names of their files end."""
+
+_ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def save_batch(
+    path: str | Path,
+    arrays: Mapping[str, Any],
+    *,
+    layout: str = "native",
+    compression: str = "none",
+    level: int | None = None,
+) -> BatchRecord:
+    """Write arrays to a file that appears when it is whole; their bytes go to it without a copy.
+
+    The first axis of each array counts samples. `layout` is native or npz; `compression` is none or zlib, in native
+    files also zstd or lz4; `level` is how hard to compress.
+    """
+    path = Path(path)
+    _check_layout(layout, compression, level)
+    found = {name: checked_array(str(path), name, values) for name, values in arrays.items()}
+    if not found:
+        raise DataError(f"{path}: there are no arrays to write")
+    check_lengths(str(path), {name: array.shape for name, array in found.items()})
+    try:
+        with replacing(path) as stream:
+            return _write(path, stream, found, layout, compression, level).record
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be written: {error.strerror or error}; nothing is left of it"
+        ) from error
+
+
+def _write(
+    path: Path,
+    stream: BinaryIO,
+    arrays: Mapping[str, Values],
+    layout: str,
+    compression: str,
+    level: int | None,
+) -> BatchHeader:
+    if layout == "native":
+        return write_native(path, stream, arrays, compression, level)
+    write_npz(stream, arrays, compression, level)
+    num_bytes = stream.tell()
+    stream.flush()
+    stream.seek(0)
+    return read_npz_header(path, stream, num_bytes)
+
+
+def read_header(path: str | Path) -> BatchHeader:
+    """What is in a batch file, from its header alone."""
+    path = Path(path)
+    try:
+        with path.open("rb", buffering=0) as stream:
+            return _read_header(path, stream)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _read_header(path: Path, stream: Any) -> BatchHeader:
+    file_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    magic = stream.read(len(MAGIC))
+    stream.seek(0)
+    if magic == MAGIC:
+        return read_native_header(path, stream, file_bytes)
+    if magic.startswith(_ZIP_MAGICS):
+        return read_npz_header(path, stream, file_bytes)
+    raise DataError(f"{path}: is no batch file, neither native nor .npz: {_beginning(magic)}")
+
+
+def load_batch(path: str | Path, *, mmap: bool = False) -> dict[str, Values]:
+    """The arrays of a batch file.
+
+    With `mmap`, arrays that are not compressed are read only when and where they are looked at, and
+    checksums are not checked.
+    """
+    header = read_header(path)
+    return {array.name: read_array(header, array, mmap=mmap) for array in header.arrays.values()}
+
+
+def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -> Values:
+    """The values of one array of a batch file, checked; with `mmap` as in `load_batch`."""
+    if array.dtype.hasobject:
+        raise DataError(
+            f"{header.path}: array '{array.name}' holds pickled objects; pass allow_pickle=True (--allow-pickle) "
+            "to convert samples of old"
+        )
+    if mmap and array.is_copyable:
+        return map_array(header.path, array)
+    if header.layout == "npz":
+        return read_npz_array(header.path, array)
+    return read_native_array(header.path, array)
+
+
+def _check_layout(layout: str, compression: str, level: int | None) -> None:
+    if layout not in SUFFIXES:
+        raise ConfigError(f"layout is '{layout}'; known: {', '.join(SUFFIXES)}")
+    check_compression(compression, level)
+    if layout == "npz" and compression not in ("none", "zlib"):
+        raise ConfigError(
+            f"layout npz cannot have compression {compression}: NumPy reads none and zlib; "
+            "choose one of these, or layout native"
+        )
+
+
+def _beginning(magic: bytes) -> str:
+    return f"it begins with {magic!r}" if magic else "it is empty"

@@ -1,0 +1,154 @@
+"""What the arrays of a store are: names, types of numbers, widths.
+
+The first axis of every array counts samples. By default features are `strategic_features`, the label of a head
+`labels_{head}` and its mask `masks_{head}`; `ArrayNames` has others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from penstock.config.errors import DataError
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class ArrayNames:
+    """How arrays are called: the names of two, and what goes in front of a head in the others."""
+
+    features: str = "strategic_features"
+    labels: str = "labels_"
+    masks: str = "masks_"
+    groups: str = "groups"
+    """What keeps samples together in splits; it is not part of the result."""
+
+    def label(self, head: str) -> str:
+        """The array with the labels of a head."""
+        return f"{self.labels}{head}"
+
+    def mask(self, head: str) -> str:
+        """The array with the masks of a head."""
+        return f"{self.masks}{head}"
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """One array: `width` values of a type in each sample, or one value where it has no width."""
+
+    name: str
+    dtype: DType
+    width: int | None = None
+
+    @classmethod
+    def of_shape(cls, name: str, dtype: DType, shape: Sequence[int], file: str) -> Self:
+        """What an array of that shape is; only one or two axes will do."""
+        if len(shape) not in (1, 2):
+            raise DataError(
+                f"{file}: array '{name}' has shape {tuple(shape)}; its axes must be samples and, if there is "
+                "a second one, the values of a sample"
+            )
+        return cls(name, dtype, shape[1] if len(shape) == 2 else None)
+
+    @property
+    def row_bytes(self) -> int:
+        """Of one sample."""
+        return self.dtype.itemsize * (1 if self.width is None else self.width)
+
+    def shape(self, num_samples: int) -> tuple[int, ...]:
+        """Of an array with so many samples."""
+        return (num_samples,) if self.width is None else (num_samples, self.width)
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {'' if self.width is None else f'x {self.width} '}per sample"
+
+
+@dataclass(frozen=True)
+class StoreSchema:
+    """All arrays of a store, in order."""
+
+    arrays: tuple[ArraySpec, ...]
+    names: ArrayNames = field(default_factory=ArrayNames)
+
+    @cached_property
+    def _by_name(self) -> dict[str, ArraySpec]:
+        return {spec.name: spec for spec in self.arrays}
+
+    @property
+    def row_bytes(self) -> int:
+        """Of one sample in all arrays."""
+        return sum(spec.row_bytes for spec in self.arrays)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads that have labels."""
+        return self._after(self.names.labels)
+
+    @property
+    def masked_heads(self) -> tuple[str, ...]:
+        """The heads that have masks."""
+        return self._after(self.names.masks)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def spec(self, name: str) -> ArraySpec:
+        """The array of that name."""
+        try:
+            return self._by_name[name]
+        except KeyError:
+            known = ", ".join(self._by_name) or "none"
+            raise DataError(f"there is no array '{name}'; known: {known}") from None
+
+    def without(self, name: str) -> Self:
+        """The same arrays but for one."""
+        return type(self)(tuple(spec for spec in self.arrays if spec.name != name), self.names)
+
+    def difference(self, other: "StoreSchema") -> str | None:
+        """The first thing in which another schema differs, in one line that says what it has; order does not count."""
+        for spec in self.arrays:
+            found = other._by_name.get(spec.name)
+            if found is None:
+                return f"array '{spec.name}' is missing"
+            if found != spec:
+                return f"array '{spec.name}' is {found}, not {spec}"
+        unknown = [spec.name for spec in other.arrays if spec.name not in self]
+        return f"array '{unknown[0]}' is not in the schema" if unknown else None
+
+    def as_document(self) -> dict[str, Any]:
+        """As JSON can carry it."""
+        arrays = [{"name": spec.name, "dtype": spec.dtype.str, "width": spec.width} for spec in self.arrays]
+        return {"names": asdict(self.names), "arrays": arrays}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `as_document`."""
+        arrays = (
+            ArraySpec(item["name"], np.dtype(item["dtype"]), item["width"]) for item in document["arrays"]
+        )
+        return cls(tuple(arrays), ArrayNames(**document["names"]))
+
+    def _after(self, prefix: str) -> tuple[str, ...]:
+        return tuple(spec.name.removeprefix(prefix) for spec in self.arrays if spec.name.startswith(prefix))
+
+
+def sample_schema(
+    num_features: int,
+    heads: Sequence[str],
+    mask_widths: Mapping[str, int],
+    *,
+    names: ArrayNames | None = None,
+    feature_dtype: DTypeLike = np.float32,
+    label_dtype: DTypeLike = np.int16,
+    mask_dtype: DTypeLike = np.int8,
+) -> StoreSchema:
+    """The schema of samples with features, the labels of heads, and the masks of heads."""
+    names = names or ArrayNames()
+    features = ArraySpec(names.features, np.dtype(feature_dtype), num_features)
+    labels = [ArraySpec(names.label(head), np.dtype(label_dtype)) for head in heads]
+    masks = [ArraySpec(names.mask(head), np.dtype(mask_dtype), width) for head, width in mask_widths.items()]
+    return StoreSchema((features, *labels, *masks), names)

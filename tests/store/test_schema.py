@@ -1,0 +1,72 @@
+"""Schemas: widths and bytes, JSON and back, and what differs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
+
+GAME = sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60})
+
+
+def test_the_names_and_types_of_a_game():
+    assert [(spec.name, spec.dtype, spec.width) for spec in GAME.arrays] == [
+        ("strategic_features", np.float32, 893),
+        ("labels_action_type", np.int16, None),
+        ("labels_unit", np.int16, None),
+        ("masks_action_type", np.int8, 13),
+        ("masks_unit", np.int8, 60),
+    ]
+    assert GAME.heads == ("action_type", "unit") == GAME.masked_heads
+    assert GAME.row_bytes == 893 * 4 + 2 * 2 + 13 + 60
+    assert GAME.spec("masks_unit").shape(500) == (500, 60)
+
+
+def test_names_and_types_are_options():
+    names = ArrayNames(features="board", labels="y_", masks="legal_")
+    schema = sample_schema(
+        4, ["move"], {"move": 9}, names=names, feature_dtype="float16", label_dtype=np.uint8
+    )
+
+    assert [str(spec.dtype) for spec in schema.arrays] == ["float16", "uint8", "int8"]
+    assert [spec.name for spec in schema.arrays] == ["board", "y_move", "legal_move"]
+    assert schema.heads == ("move",)
+
+
+def test_a_schema_survives_json():
+    document = json.loads(json.dumps(GAME.as_document()))
+
+    assert StoreSchema.from_document(document) == GAME
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (GAME, None),
+        (StoreSchema(GAME.arrays[::-1]), None),
+        (GAME.without("labels_unit"), "array 'labels_unit' is missing"),
+        (
+            sample_schema(892, ["action_type", "unit"], {"action_type": 13, "unit": 60}),
+            "array 'strategic_features' is float32 x 892 per sample, not float32 x 893 per sample",
+        ),
+        (
+            sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60}, label_dtype="int32"),
+            "array 'labels_action_type' is int32 per sample, not int16 per sample",
+        ),
+        (
+            StoreSchema((*GAME.arrays, ArraySpec("groups", np.dtype(np.uint64)))),
+            "array 'groups' is not in the schema",
+        ),
+    ],
+)
+def test_the_first_difference_in_one_line(other, difference):
+    assert GAME.difference(other) == difference
+
+
+def test_an_unknown_array_is_an_error_that_lists_the_known():
+    with pytest.raises(
+        DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
+    ):
+        GAME.spec("labels_units")
