@@ -99,7 +99,7 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
         stream.flush()
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("penstock.checkpoint.durable.flush_to_disk", full)
+    monkeypatch.setattr("penstock.runtime.durable.flush_to_disk", full)
     with pytest.raises(OSError, match="No space left"):
         folder.write_text(folder.run_file, "new, and much longer\n")
     assert folder.run_file.read_text(encoding="utf-8") == "old: ä\n"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.difference import Difference
 from penstock.checkpoint.documents import decode_document
-from penstock.checkpoint.durable import checksum
 from penstock.checkpoint.manifest import Manifest, TensorRecord
 from penstock.checkpoint.ranks import Ranks
 from penstock.config.errors import CheckpointError
+from penstock.store.checksums import file_checksum
 
 if TYPE_CHECKING:
     import torch
@@ -115,7 +115,7 @@ def _verified(path: Path, ranks: Ranks) -> Manifest:
 
 
 def _check_content(path: Path, manifest: Manifest, file: str) -> None:
-    if checksum(path / file) != manifest.files[file].crc32:
+    if file_checksum(path / file) != manifest.files[file].crc32:
         raise CheckpointError(f"{path}: file '{file}' was changed or damaged after it was written")
 
 

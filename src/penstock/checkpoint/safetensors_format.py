@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from penstock.checkpoint.durable import BLOCK_BYTES
+from penstock.runtime.durable import BLOCK_BYTES
 
 _CODES = {
     torch.float64: "F64",

@@ -20,10 +20,10 @@ from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem
 from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 
-from penstock.checkpoint.durable import BLOCK_BYTES
 from penstock.checkpoint.manifest import PieceRecord, TensorRecord
 from penstock.checkpoint.safetensors_format import dtype_named
 from penstock.config.errors import CheckpointError
+from penstock.runtime.durable import BLOCK_BYTES
 
 
 class SafetensorsReader(StorageReader):

@@ -17,9 +17,9 @@ from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteIte
 from torch.distributed.checkpoint.storage import StorageWriter, WriteResult
 from torch.futures import Future
 
-from penstock.checkpoint.durable import flush_to_disk
 from penstock.checkpoint.manifest import FileRecord, PieceRecord, TensorRecord
 from penstock.checkpoint.safetensors_format import dtype_name, encode_header, value_blocks
+from penstock.runtime.durable import flush_to_disk
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.checkpoint import Checkpoint, check_sizes, open_checkpoint, read_document
 from penstock.checkpoint.documents import encode_document
-from penstock.checkpoint.durable import remove_at_once, sync_directory, write_durably
 from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, TensorRecord
 from penstock.checkpoint.ranks import Ranks
 from penstock.checkpoint.retention import stale
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.durable import remove_at_once, sync_directory, write_durably
 from penstock.runtime.versions import installed_versions
 from penstock.runtime.world import World
 

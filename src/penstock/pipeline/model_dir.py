@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint import CheckpointStore
-from penstock.checkpoint.durable import sync_directory, write_durably
 from penstock.config.errors import CheckpointError, ConfigError
+from penstock.runtime.durable import sync_directory, write_durably
 from penstock.runtime.journal import Journal
 from penstock.runtime.versions import installed_versions
 

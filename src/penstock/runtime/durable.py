@@ -2,10 +2,16 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from penstock.config.sizes import MIB
+
+BLOCK_BYTES = 8 * MIB
+"""How much of a file is in memory at a time, whatever its size."""
 
 PARTIAL_SUFFIX = ".partial"
 """Of files that are not whole. Their names begin with a dot and differ each time; a kill leaves them behind."""
@@ -54,3 +60,9 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_at_once(directory: Path, hidden: Path) -> None:
+    """Remove a directory so that a kill leaves it either complete or out of sight under its hidden name."""
+    directory.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)

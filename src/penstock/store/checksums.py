@@ -8,10 +8,7 @@ import functools
 import zlib
 from pathlib import Path
 
-from penstock.config.sizes import MIB
-
-BLOCK_BYTES = MIB
-"""How much of a file is in memory at a time, whatever its size."""
+from penstock.runtime.durable import BLOCK_BYTES
 
 _POLYNOMIAL = 0xEDB88320
 _ONE = 1 << 31
