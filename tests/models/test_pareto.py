@@ -91,6 +91,20 @@ def test_a_step_along_the_total_makes_no_task_worse():
     assert all((moved - goal).square().sum() <= loss for goal, loss in zip(goals, losses, strict=True))
 
 
+def test_gradients_below_the_smallest_of_fp16_count_when_they_are_scaled():
+    weights = []
+    for scale in (1.0, 65536.0):
+        shared = torch.tensor([1e-8, 1.0], dtype=torch.float32, requires_grad=True)
+        rounded = shared.to(torch.float16)  # the gradient passes through FP16
+        losses = [
+            (rounded * vector).float().sum() * 1e-8 for vector in (torch.eye(2)[0], 3 * torch.eye(2)[1])
+        ]
+        total = pareto_total(losses, [shared], [0.0, 0.0], scale)
+        weights.append((total / losses[1]).item())
+
+    assert weights == pytest.approx([0.0, 0.1], abs=1e-3)  # 0.0: the other gradient seemed to be 0
+
+
 def test_minimums_must_leave_something_to_find():
     assert check_minimums([0.3, 0.2], "model_config.mmoe") == (0.3, 0.2)
     with pytest.raises(

@@ -62,6 +62,28 @@ def test_a_run_in_two_pieces_equals_a_run_in_one(desk, sparse):
     assert steps_of(whole.model_dir) == steps_of(pieces.model_dir)
 
 
+class StopAt:
+    """Ends a run after this step, in the middle of an epoch."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_log(self, step, metrics, control):
+        if step == self.step:
+            control.stop()
+
+
+def test_a_run_that_was_stopped_within_an_epoch_goes_on_the_same(desk):
+    sets = TOO_LARGE | EIGHT_EPOCHS
+    whole = trained(desk, sets | {"model_dir": "whole"})
+    stopped = trained(desk, sets | {"model_dir": "pieces"}, callbacks=[StopAt(4)])
+    pieces = trained(desk, sets | {"model_dir": "pieces"}, resume=True)
+
+    assert 0 < stopped.overflowed_batches < whole.overflowed_batches == pieces.overflowed_batches
+    ours, theirs = parameters(pieces.checkpoint), parameters(whole.checkpoint)
+    assert {name for name in theirs if ours[name] != theirs[name]} <= {"callbacks.json"}
+
+
 def test_clipping_running_means_and_joined_batches_go_together(desk):
     sets = {
         "train_config.grad_clipping": {"clipping_type": "norm", "max_gradient": 0.1},
@@ -74,6 +96,59 @@ def test_clipping_running_means_and_joined_batches_go_together(desk):
 
     assert exact.steps == rounded.steps == 6
     assert rounded.losses == pytest.approx(exact.losses, abs=0.01)
+
+
+@pytest.mark.parametrize("use_pareto", [False, True])
+def test_several_tasks_learn_nearly_the_same(desk, use_pareto):
+    desk.write_clicks(buy=[0, 0, 0, 1, 0, 1])
+    towers = [
+        {"tower_name": name, "label_name": name, "losses": [{"binary_cross_entropy": {}}]}
+        for name in ("click", "buy")
+    ]
+    sets = {
+        "data_config.label_fields": ["click", "buy"],
+        "model_config.feature_groups": [
+            {"group_name": "all", "group_type": "DEEP", "feature_names": ["user", "item", "price"]}
+        ],
+        "model_config.deepfm": None,
+        "model_config.mmoe": {
+            "expert_mlp": {"hidden_units": [4]},
+            "num_expert": 2,
+            "task_towers": [{**tower, "pareto_min_loss_weight": 0.1} for tower in towers],
+        },
+        "model_config.losses": [],
+        "model_config.metrics": [],
+        "model_config.use_pareto_loss_weight": use_pareto,
+    } | EIGHT_EPOCHS
+    exact = trained(desk, sets | {"model_dir": "exact"})
+    scaled = FP16 | {"train_config.grad_scaler": {"init_scale": 1024.0}}
+    rounded = trained(desk, sets | scaled | {"model_dir": "rounded"})
+
+    assert rounded.overflowed_batches == 0
+    assert rounded.losses == pytest.approx(exact.losses, abs=0.02)
+
+
+def test_numbers_that_fp16_does_not_have_are_told_with_a_cure(desk):
+    desk.write_clicks(price=[0.5, 1.5, 70_000.0, 2.5, 3.5, 4.5])
+
+    with pytest.raises(DataError) as caught:
+        trained(desk, FP16)
+
+    assert str(caught.value) == (
+        "step 2: the loss is nan on 2 rows (rows 2 to 3 of clicks.parquet); predictions of 1 of them are not finite, "
+        "the first row 2 of clicks.parquet; the rows are in run/nonfinite/step-2.jsonl: numbers of FP16 end at 65,504: "
+        "use a normalizer for larger ones, or mixed_precision: BF16; or look at them, or lower the learning rate, "
+        "or pass over such batches with train_config.on_nonfinite: skip"
+    )
+
+
+def test_passing_over_such_rows_leaves_the_scale_as_it_is(desk):
+    desk.write_clicks(price=[0.5, 1.5, 70_000.0, 2.5, 3.5, 4.5])
+
+    result = trained(desk, FP16 | {"train_config.on_nonfinite": "skip"})
+
+    assert (result.steps, result.skipped_batches, result.overflowed_batches) == (2, 1, 0)
+    assert log_of(result.model_dir)[-2]["loss_scale"] == 65536.0
 
 
 def test_an_epoch_of_overflows_alone_is_an_error(desk):

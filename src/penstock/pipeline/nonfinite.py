@@ -18,6 +18,9 @@ MAX_FILES = 10
 MAX_TOLD = 3
 """So many skipped batches are told one by one; after them, every tenfold of their number."""
 
+IN_FP16 = "numbers of FP16 end at 65,504: use a normalizer for larger ones, or mixed_precision: BF16; or "
+"""The first thing to think of there."""
+
 
 class NonfiniteBatches:
     """Writes the rows of such batches aside, then stops the run or lets it pass over them.
@@ -28,6 +31,7 @@ class NonfiniteBatches:
     def __init__(self, folder: Path, train: TrainConfig) -> None:
         self._folder, self._choice = folder, train.on_nonfinite
         self._most_in_a_row = train.max_skipped_in_a_row
+        self._of_precision = IN_FP16 if train.mixed_precision == "FP16" else ""
         self._in_a_row = 0
         self._step_of_last: int | None = None
 
@@ -44,7 +48,7 @@ class NonfiniteBatches:
         )
         if self._choice is OnNonfinite.error:
             raise DataError(
-                f"{found}: look at them, or lower the learning rate, "
+                f"{found}: {self._of_precision}look at them, or lower the learning rate, "
                 "or pass over such batches with train_config.on_nonfinite: skip"
             )
         if self._in_a_row >= self._most_in_a_row:

@@ -23,6 +23,8 @@ def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
     yield from mixing(run)
     if run.end.get("skipped_batches"):
         yield "batches skipped", f"{run.end['skipped_batches']:,}, since their loss was not finite"
+    if run.end.get("overflowed_batches"):
+        yield "batches passed over", f"{run.end['overflowed_batches']:,}, with gradients too large for FP16"
     seconds = run.events.get("start", {}).get("seconds_to_first_step")
     if seconds is not None:
         yield "time to the first step", f"{seconds:.1f} s"
