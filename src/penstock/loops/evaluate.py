@@ -1,15 +1,18 @@
 """The evaluation loop: one pass, bounded memory, every row once."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
 from penstock.loops.task_metrics import TaskMetrics
+from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
 
 Predictions = dict[str, torch.Tensor]
@@ -51,6 +54,16 @@ class LossMeans:
             for name, total in self.sums.items()
         }
 
+    def reduced(self, collectives: Collectives) -> "LossMeans":
+        """The means over the rows of all ranks; every rank must call, also one that has seen no batch."""
+        own = json.dumps([self.sums, self.weights]).encode()
+        whole = LossMeans()
+        for part in collectives.gather(np.frombuffer(own, np.uint8)):
+            for mine, theirs in zip((whole.sums, whole.weights), json.loads(part.tobytes()), strict=True):
+                for name, value in theirs.items():
+                    mine[name] = mine.get(name, 0.0) + value
+        return whole
+
     def remarks(self) -> dict[str, str]:
         """By loss: why it is undefined."""
         return {name: NO_WEIGHT for name, weight in self.weights.items() if not weight}
@@ -79,8 +92,12 @@ def evaluate(
     batches: Iterable[Batch],
     metrics: TaskMetrics,
     on_batch: Callable[[Batch], None] = lambda batch: None,
+    collectives: Collectives | None = None,
 ) -> Evaluation:
-    """Score every batch. `model` is put into evaluation mode meanwhile, and back into what it was."""
+    """Score every batch. `model` is put into evaluation mode meanwhile, and back into what it was.
+
+    With `collectives`, losses and rows are those of all ranks, as are metrics that were given the same.
+    """
     losses, num_rows = LossMeans(), 0
     with evaluation_mode(model):
         for batch in batches:
@@ -89,8 +106,12 @@ def evaluate(
             losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
             num_rows += batch.num_rows
             on_batch(batch)
+    values = metrics.compute()
+    if collectives is not None:
+        losses = losses.reduced(collectives)
+        num_rows = int(collectives.sum(np.array(num_rows)))
     remarks = {**losses.remarks(), **metrics.remarks()}
-    return Evaluation(metrics.compute(), losses.compute(), num_rows, remarks=remarks)
+    return Evaluation(values, losses.compute(), num_rows, remarks=remarks)
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
 from penstock.metrics.memory import held_bytes
 from penstock.metrics.metric import Metric
+from penstock.metrics.reducing import reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
+from penstock.runtime.collectives import Collectives
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 
@@ -30,14 +32,18 @@ class TaskMetrics:
         metrics: Mapping[str, BoundMetric],
         group_columns: Mapping[str, str] | None = None,
         *,
+        collectives: Collectives | None = None,
         share: Share | None = None,
     ) -> None:
         """`group_columns` says which of the columns that a batch carries along a grouping_key means.
 
-        `share` is told what the metrics hold; their limits are for others to set.
+        With `collectives` values are those of the rows of all ranks, and every rank must call `compute`. Metrics of
+        training exchange by themselves when a window closes, and are not given any here. `share` is told what the
+        metrics hold; their limits are for others to set.
         """
         self._metrics, self._group_columns = metrics, dict(group_columns or {})
-        self._share = share
+        self._collectives, self._share = collectives, share
+        self._of_all_ranks: dict[str, Metric] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +71,11 @@ class TaskMetrics:
 
     def compute(self) -> dict[str, float]:
         """The values now, by name; NaN where undefined."""
-        return {name: metric.compute() for name, metric in self._metrics.items()}
+        if self._collectives is not None:
+            self._of_all_ranks = {
+                name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()
+            }
+        return {name: metric.compute() for name, metric in self._told().items()}
 
     def remarks(self) -> dict[str, str]:
         """What a reader of the values must know, by name.
@@ -73,11 +83,12 @@ class TaskMetrics:
         Why one is undefined, how many rows it is without, and what else the metric says (`remark`, where it has one:
         how many groups its mean is over).
         """
-        remarks = {name: _remark(bound.metric) for name, bound in self._metrics.items()}
+        remarks = {name: _remark(metric) for name, metric in self._told().items()}
         return {name: remark for name, remark in remarks.items() if remark}
 
     def reset(self) -> None:
         """Forget every row."""
+        self._of_all_ranks = None
         for metric in self._metrics.values():
             metric.metric.reset()
 
@@ -95,6 +106,12 @@ class TaskMetrics:
             except CheckpointError as error:
                 _logger.warning("the metric '%s' counted otherwise so far and starts anew (%s)", name, error)
                 metric.metric.reset()
+
+    def _told(self) -> dict[str, Metric]:
+        """What values and remarks are about: on several ranks, what `compute` found last."""
+        if self._of_all_ranks is not None:
+            return self._of_all_ranks
+        return {name: bound.metric for name, bound in self._metrics.items()}
 
     def _tell_share(self) -> None:
         if self._share is not None:
