@@ -128,6 +128,10 @@ SYMPTOMS: dict[str, Provoke] = {
     ),
     "The limit is below what Python takes": by_command("train run.yaml", ("limit: 8GiB", "limit: 100MiB")),
     "More memory was taken than allowed": more_memory_than_the_limit,
+    "Memory runs out in a step": by_command(
+        "train run.yaml",
+        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.pipeline.test_out_of_memory:terabytes'}"),
+    ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,
     "A file is cut short": by_command("train run.yaml", prepare=cut_in_half),
@@ -152,6 +156,11 @@ SYMPTOMS: dict[str, Provoke] = {
         "train run.yaml",
         ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fields: [weight]"),
         clicks={"weight": [1.0, 3.4e38, 3.4e38, 1.0, 1.0, 1.0]},
+    ),
+    "A number is too large for FP16": by_command(
+        "train run.yaml",
+        ("num_epochs: 1", "num_epochs: 1\n  mixed_precision: FP16"),
+        clicks={"price": [0.5, 1.5, 70_000.0, 2.5, 3.5, 4.5]},
     ),
     "A metric was given logits": giving_logits_to_auc,
     "A metric is undefined": by_command("train run.yaml", clicks={"click": [1] * 6}),
