@@ -102,6 +102,12 @@ REFUSED = {
     "final.weight, wide.weight, deep.0.weight",
     "deep": "[0].regex_pattern: 'deep' matches only a piece of deep.0.weight; it must match the whole name: "
     "use '.*deep.*'",
+    ".*deep": "[0].regex_pattern: '.*deep' matches only a piece of deep.0.weight; it must match the whole name: "
+    "use '.*deep.*'",
+    "^deep": "[0].regex_pattern: '^deep' matches only a piece of deep.0.weight; it must match the whole name: "
+    "use '.*deep.*'",
+    "deep|wide": "[0].regex_pattern: 'deep|wide' matches only a piece of deep.0.weight; it must match the whole "
+    "name: use '.*(deep|wide).*'",
 }
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import ConfigError
+from penstock.loops.learning_rates import LearningRates
+from penstock.pipeline.callbacks import Control, require_callbacks
 from tests.pipeline.training_runs import log_of, parameters, steps_of, trained
 
 RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
@@ -191,3 +193,49 @@ def test_an_object_without_a_method_of_a_callback_is_refused(desk):
         trained(desk, callbacks=[{}])
 
     assert not (desk.folder / "run").exists()
+
+
+class TooFewArguments:
+    def on_eval(self, step):
+        """Forgets two of its arguments."""
+
+
+class NoMethod:
+    on_log = "loss"
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "told"),
+    [
+        (
+            [TooFewArguments()],
+            "callbacks: TooFewArguments.on_eval takes (step), but is called with (step, metrics, control) "
+            "(too many positional arguments)",
+        ),
+        ([StopAt], "callbacks: StopAt is a class; give an object of it: StopAt(...)"),
+        (StopAt(1), "callbacks: expected a list of objects, not StopAt; write [callback]"),
+        ([NoMethod()], "callbacks: NoMethod has none of the methods on_log, on_eval, on_save, on_end"),
+        (
+            [print],
+            "callbacks: builtin_function_or_method has none of the methods on_log, on_eval, on_save, on_end",
+        ),
+    ],
+)
+def test_what_could_not_be_called_is_told_in_one_line(callbacks, told):
+    with pytest.raises(ConfigError) as caught:
+        require_callbacks(callbacks)
+
+    assert str(caught.value) == told
+
+
+def test_a_method_may_have_more_arguments_of_its_own():
+    class Generous:
+        def on_log(self, step, metrics, control, *rest, loud=False):
+            """Takes what it is given."""
+
+    require_callbacks([Generous()])
+
+
+def test_a_rate_is_a_number():
+    with pytest.raises(ConfigError, match="set_learning_rate: a rate is a number or None, not '0.1'"):
+        Control(LearningRates({})).set_learning_rate("0.1")

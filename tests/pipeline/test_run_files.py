@@ -73,3 +73,16 @@ def test_what_has_no_effect_is_told_and_with_strict_refused(run_file, caplog):
     ]
     with pytest.raises(ConfigError, match=r"data_config.odps_data_quota_name: is ignored: "):
         load_run_with_notices(run_file, {}, [], None, strict=True)
+
+
+def test_an_edit_of_one_length_takes_the_place_of_the_other(desk):
+    train = load_run(desk.folder / "run.yaml", {"train_config.num_steps": 2}).train_config
+
+    assert (train.num_steps, train.num_epochs) == (2, None)
+
+
+def test_both_lengths_are_an_error(desk):
+    desk.write_run(("num_epochs: 1", "num_epochs: 1\n  num_steps: 2"))
+
+    with pytest.raises(ConfigError, match="only one of num_steps, num_epochs may be set; both are"):
+        load_run(desk.folder / "run.yaml")

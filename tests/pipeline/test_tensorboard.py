@@ -121,6 +121,14 @@ def test_what_was_written_can_be_read_while_the_run_goes_on(tmp_path: Path) -> N
     assert scalars(tmp_path, "loss/total") == [(1, 0.5)]
 
 
+def test_both_histograms_without_their_steps_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    board(tmp_path, tensorboard_summaries=["parameter", "gradient"])
+
+    assert "parameter and gradient are never written" in caplog.messages[0]
+
+
 def test_histograms_without_their_steps_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     board(tmp_path, tensorboard_summaries=["loss", "gradient"])
 

@@ -42,6 +42,16 @@ def _why_empty(parts: "Sequence[PartOptimizer]", index: int, named: Mapping[str,
         return f"'{pattern}' matches only what earlier parts have taken, such as {matching[0]}; put it before them"
     inside = [name for name in named if re.search(pattern, name)]
     if inside:
-        return f"'{pattern}' matches only a piece of {inside[0]}; it must match the whole name: use '.*{pattern}.*'"
+        return f"'{pattern}' matches only a piece of {inside[0]}; it must match the whole name: use '{_widened(pattern)}'"
     near = difflib.get_close_matches(re.sub(r"[^\w.]", "", pattern), named, n=3, cutoff=0.0)
     return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}"
+
+
+def _widened(pattern: str) -> str:
+    """The pattern with anything before and behind it, where it does not say so itself."""
+    anything = ".*"
+    pattern = pattern.removeprefix("^").removesuffix("$")
+    pattern = f"({pattern})" if "|" in pattern else pattern
+    before = "" if pattern.startswith(anything) else anything
+    behind = "" if pattern.endswith(anything) else anything
+    return f"{before}{pattern}{behind}"

@@ -11,6 +11,7 @@ What is asked through `control` happens after the step, in the order of the call
 `state_dict` and `load_state_dict` is saved with every checkpoint and comes back when the run continues.
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from penstock.runtime.state import State
 
 EVENTS = ("on_log", "on_eval", "on_save", "on_end")
 """What a callback may be told."""
+ARGUMENTS = "(step, metrics, control)"
+"""What each of them is called with."""
 
 STOP = "stop_reason"
 """Key of the state beside those of callbacks: a run that was killed on its way to a stop still stops."""
@@ -51,6 +54,8 @@ class Control:
         `optimizer` names one of those in log.jsonl (sparse, dense); without it all are meant. The rate is part of
         the checkpoint.
         """
+        if isinstance(value, bool) or not isinstance(value, float | int | None):
+            raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
         self._rates.set(value, optimizer)
 
 
@@ -58,13 +63,9 @@ class Callbacks:
     """The callbacks of one run, in their order."""
 
     def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
+        require_callbacks(callbacks)
         self._callbacks = list(callbacks)
         self.control = Control(rates)
-        for callback in self._callbacks:
-            if not any(callable(getattr(callback, event, None)) for event in EVENTS):
-                raise ConfigError(
-                    f"callbacks: {type(callback).__name__} has none of the methods {', '.join(EVENTS)}"
-                )
 
     def tell(self, event: str, step: int, metrics: Mapping[str, float]) -> None:
         """Call this method of everyone who has it; each gets a copy of the metrics, with floats only."""
@@ -95,6 +96,42 @@ class Callbacks:
             saved = state.get(_key(place, callback))
             if saved is not None and hasattr(callback, "load_state_dict"):
                 callback.load_state_dict(saved)
+
+
+def require_callbacks(callbacks: Sequence[Any]) -> None:
+    """Refuse, before anything is done, what could not be called when its turn comes."""
+    if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
+        raise ConfigError(
+            f"callbacks: expected a list of objects, not {type(callbacks).__name__}; write [callback]"
+        )
+    for callback in callbacks:
+        if isinstance(callback, type):
+            raise ConfigError(
+                f"callbacks: {callback.__name__} is a class; give an object of it: {callback.__name__}(...)"
+            )
+        methods = {event: getattr(callback, event, None) for event in EVENTS}
+        if not any(map(callable, methods.values())):
+            raise ConfigError(
+                f"callbacks: {type(callback).__name__} has none of the methods {', '.join(EVENTS)}"
+            )
+        for event, method in methods.items():
+            if method is not None:
+                _require_arguments(f"{type(callback).__name__}.{event}", method)
+
+
+def _require_arguments(name: str, method: Any) -> None:
+    if not callable(method):
+        raise ConfigError(f"callbacks: {name} is {method!r}, no method; it is called as {ARGUMENTS}")
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # a callable of C, which does not tell
+        return
+    try:
+        signature.bind(0, {}, None)
+    except TypeError as error:
+        raise ConfigError(
+            f"callbacks: {name} takes {signature}, but is called with {ARGUMENTS} ({error})"
+        ) from error
 
 
 def _key(place: int, callback: Any) -> str:

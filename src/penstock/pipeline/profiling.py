@@ -13,6 +13,8 @@ from typing import Any, Self
 import torch
 from torch.profiler import ProfilerActivity
 
+from penstock.runtime.profiler_messages import silence_profiler
+
 FOLDER = "profile"
 WAIT_STEPS, WARM_UP_STEPS, ACTIVE_STEPS = 1, 1, 10
 NUM_OPERATORS = 10
@@ -29,6 +31,7 @@ class Profiling:
     def __init__(self, folder: Path, tell: Tell) -> None:
         """`tell` is given the dearest operators and the trace, once, when it is written."""
         self._folder, self._tell = folder / FOLDER, tell
+        silence_profiler()
         on_gpu = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
         self._profiler = torch.profiler.profile(
             activities=[ProfilerActivity.CPU, *on_gpu],

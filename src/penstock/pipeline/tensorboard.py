@@ -49,8 +49,9 @@ class TensorBoard:
         unseen = [kind for kind in HISTOGRAMS if kind in self._kinds and not train.histogram_steps]
         if unseen:
             _logger.warning(
-                "train_config.tensorboard_summaries: %s is never written; set train_config.histogram_steps",
+                "train_config.tensorboard_summaries: %s %s never written; set train_config.histogram_steps",
                 " and ".join(unseen),
+                "is" if len(unseen) == 1 else "are",
             )
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
