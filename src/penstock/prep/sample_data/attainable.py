@@ -75,3 +75,24 @@ class AttainableError:
     def compute(self) -> float:
         """The root mean squared error."""
         return float((self._sum_squared_errors / max(self._num_rows, 1)) ** 0.5)
+
+
+class AttainableAccuracy:
+    """How often the likeliest of several choices is the one that was drawn: no guess is right more often."""
+
+    def __init__(self, num_choices: int) -> None:
+        self._counts = np.zeros(num_choices, dtype=np.int64)
+        self._num_best = 0
+
+    def update(self, probabilities_NK: FloatArray, labels_N: npt.NDArray[np.int64]) -> None:
+        """Count some rows."""
+        self._counts += np.bincount(labels_N, minlength=len(self._counts))
+        self._num_best += int((probabilities_NK.argmax(axis=1) == labels_N).sum())
+
+    def largest_share(self) -> float:
+        """Share of the most frequent choice: how often a guess is right that looks at nothing."""
+        return float(self._counts.max() / max(self._counts.sum(), 1))
+
+    def compute(self) -> float:
+        """The accuracy."""
+        return float(self._num_best / max(self._counts.sum(), 1))

@@ -1,13 +1,15 @@
-"""A block of rows with what is true about them, and the kinds of data that make such blocks."""
+"""A block of rows with what is true about them, and the kinds of data: those that make such blocks, and raw ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from penstock.config.registry import Registry
 from penstock.prep.sample_data.draws import FloatArray
+from penstock.prep.sample_data.summary import SplitSummary
 
 BLOCK_ROWS = 16_384
 """Rows are drawn in whole blocks of this size, so that row i is the same wherever it is written."""
@@ -50,11 +52,29 @@ class SampleKind(Protocol):
         ...
 
 
-KINDS: Registry[Callable[[int], SampleKind]] = Registry(
+@runtime_checkable
+class RawKind(Protocol):
+    """Data as they come before preparation: files in a form of their own, not yet rows of columns."""
+
+    planted: str
+    format: str
+    """What the files are, and the only format that there is."""
+    folder: str
+    """Where they go; they are not split before they are prepared."""
+
+    def write(
+        self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]
+    ) -> SplitSummary:
+        """Write the files to the folder under this directory, and tell what is in them."""
+        ...
+
+
+KINDS: Registry[Callable[[int], SampleKind | RawKind]] = Registry(
     "kind of sample data",
     {
         "clicks": "penstock.prep.sample_data.clicks.kind:Clicks",
         "criteo": "penstock.prep.sample_data.criteo:Criteo",
+        "game": "penstock.prep.sample_data.game.kind:Game",
     },
 )
 """Name -> a function from the seed to the kind."""

@@ -13,16 +13,22 @@ SUMMARY_NAME = "sample.json"
 
 @dataclass(frozen=True, slots=True)
 class LabelSummary:
-    """One label. Binary ones have an attainable AUC, numeric ones an attainable root mean squared error."""
+    """One label. Binary ones have an attainable AUC, numeric ones an attainable root mean squared error.
+
+    Choices among several have an attainable accuracy.
+    """
 
     mean: float
-    """For a binary label the base rate."""
+    """For a binary label the base rate, for a choice the share of the most frequent one."""
     attainable_auc: float | None = None
-    """None for a numeric label, and where all labels are equal."""
+    """None for other labels, and where all labels are equal."""
     attainable_rmse: float | None = None
+    attainable_accuracy: float | None = None
 
     def describe(self) -> str:
         """One phrase for the user."""
+        if self.attainable_accuracy is not None:
+            return f"most frequent choice {self.mean:.4f}, attainable accuracy {self.attainable_accuracy:.4f}"
         if self.attainable_rmse is not None:
             return f"mean {self.mean:.2f}, attainable RMSE {self.attainable_rmse:.2f}"
         auc = (

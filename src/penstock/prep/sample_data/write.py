@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.block import KINDS
+from penstock.prep.sample_data.block import KINDS, RawKind
 from penstock.prep.sample_data.formats import FORMATS
 from penstock.prep.sample_data.layout import DEFAULT_SPLITS, FilePlan, plan_files, split_rows
 from penstock.prep.sample_data.rows import RowSource
@@ -16,6 +16,9 @@ from penstock.prep.sample_data.tally import Tally
 from penstock.prep.sample_data.target import whole_directory
 
 _LATER_FORMATS = ("tfrecord",)
+_USUAL_FORMAT = "parquet"
+_USUAL_FILES = 4
+_USUAL_ROW_GROUP_ROWS = 65_536
 
 
 def write_sample_data(
@@ -23,30 +26,46 @@ def write_sample_data(
     num_rows: int,
     out: Path,
     *,
-    format: str = "parquet",
-    num_files: int = 4,
-    row_group_rows: int = 65_536,
+    format: str | None = None,
+    num_files: int | None = None,
+    row_group_rows: int | None = None,
     seed: int = 0,
-    splits: Mapping[str, float] = DEFAULT_SPLITS,
+    splits: Mapping[str, float] | None = None,
     with_truth: bool = False,
     overwrite: bool = False,
     on_rows: Callable[[int], None] = lambda num_rows: None,
 ) -> SampleSummary:
     """Write rows of a kind ("clicks", "criteo") to out/<split>/part-00000.<format>, ..., and out/sample.json.
 
-    Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per
-    split; `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data and
-    nothing else; `on_rows` hears after every row group how many rows it had.
+    Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per split, 4
+    unless given; files are Parquet with row groups of 65,536 rows, train and test 9 to 1, unless told otherwise.
+    `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data and nothing else;
+    `on_rows` hears after every row group how many rows it had.
+
+    A raw kind ("game") has a format of its own and is not split; `on_rows` then hears after every file.
     """
     _check_counts(
         num_rows=(num_rows, 1), num_files=(num_files, 1), row_group_rows=(row_group_rows, 1), seed=(seed, 0)
     )
     _check_format(format)
-    make_kind = KINDS.get(kind)
-    plans = list(plan_files(split_rows(num_rows, splits), num_files, format))
+    sample = KINDS.get(kind)(seed)
+    if isinstance(sample, RawKind):
+        _refuse_for_raw(
+            kind, format=format, row_group_rows=row_group_rows, splits=splits, with_truth=with_truth
+        )
+        with whole_directory(out, overwrite=overwrite) as directory:
+            written = sample.write(directory, num_rows, num_files, on_rows)
+            splits_written = {sample.folder: written}
+            summary = SampleSummary(
+                kind, sample.format, seed, num_rows, sample.planted, written.labels, splits_written
+            )
+            summary.save(directory)
+        return summary
+    format, splits = format or _USUAL_FORMAT, splits or DEFAULT_SPLITS
+    plans = list(plan_files(split_rows(num_rows, splits), num_files or _USUAL_FILES, format))
     with whole_directory(out, overwrite=overwrite) as directory:
-        sample = make_kind(seed)
-        work = _Work(directory, RowSource(sample), format, row_group_rows, with_truth, on_rows)
+        source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
+        work = _Work(directory, source, format, group_rows, with_truth, on_rows)
         tallies = {split: work.write(plan for plan in plans if plan.split == split) for split in splits}
         summary = _summarize(plans, tallies, kind=kind, format=format, seed=seed, planted=sample.planted)
         summary.save(directory)
@@ -98,13 +117,22 @@ def _summarize(
     return SampleSummary(kind, format, seed, num_rows, planted, total.summarize(), splits)
 
 
-def _check_counts(**counts: tuple[int, int]) -> None:
+def _check_counts(**counts: tuple[int | None, int]) -> None:
     for name, (count, least) in counts.items():
-        if count < least:
+        if count is not None and count < least:
             raise ConfigError(f"{name} is {count}; it must be at least {least}")
 
 
-def _check_format(format: str) -> None:
+def _check_format(format: str | None) -> None:
     if format in _LATER_FORMATS:
         raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
-    FORMATS.get(format)
+    if format is not None:
+        FORMATS.get(format)
+
+
+def _refuse_for_raw(kind: str, **settings: object) -> None:
+    for name, value in settings.items():
+        if value:
+            raise ConfigError(
+                f"kind '{kind}' is raw data with a form of its own: {name} means nothing here; leave it out"
+            )
