@@ -209,8 +209,10 @@ class NoMethod:
     [
         (
             [TooFewArguments()],
-            "callbacks: TooFewArguments.on_eval takes (step), but is called with (step, metrics, control) "
-            "(too many positional arguments)",
+            (
+                "callbacks: TooFewArguments.on_eval takes (step), but is called with (step, metrics, control) "
+                "(too many positional arguments)"
+            ),
         ),
         ([StopAt], "callbacks: StopAt is a class; give an object of it: StopAt(...)"),
         (StopAt(1), "callbacks: expected a list of objects, not StopAt; write [callback]"),
@@ -237,5 +239,5 @@ def test_a_method_may_have_more_arguments_of_its_own():
 
 
 def test_a_rate_is_a_number():
-    with pytest.raises(ConfigError, match="set_learning_rate: a rate is a number or None, not '0.1'"):
+    with pytest.raises(ConfigError, match=r"set_learning_rate: a rate is a number or None, not '0\.1'"):
         Control(LearningRates({})).set_learning_rate("0.1")

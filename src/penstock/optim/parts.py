@@ -42,7 +42,8 @@ def _why_empty(parts: "Sequence[PartOptimizer]", index: int, named: Mapping[str,
         return f"'{pattern}' matches only what earlier parts have taken, such as {matching[0]}; put it before them"
     inside = [name for name in named if re.search(pattern, name)]
     if inside:
-        return f"'{pattern}' matches only a piece of {inside[0]}; it must match the whole name: use '{_widened(pattern)}'"
+        whole = f"it must match the whole name: use '{_widened(pattern)}'"
+        return f"'{pattern}' matches only a piece of {inside[0]}; {whole}"
     near = difflib.get_close_matches(re.sub(r"[^\w.]", "", pattern), named, n=3, cutoff=0.0)
     return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}"
 

@@ -54,8 +54,7 @@ class Control:
         `optimizer` names one of those in log.jsonl (sparse, dense); without it all are meant. The rate is part of
         the checkpoint.
         """
-        if isinstance(value, bool) or not isinstance(value, float | int | None):
-            raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
+        _require_rate(value)
         self._rates.set(value, optimizer)
 
 
@@ -98,7 +97,7 @@ class Callbacks:
                 callback.load_state_dict(saved)
 
 
-def require_callbacks(callbacks: Sequence[Any]) -> None:
+def require_callbacks(callbacks: object) -> None:
     """Refuse, before anything is done, what could not be called when its turn comes."""
     if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         raise ConfigError(
@@ -117,6 +116,11 @@ def require_callbacks(callbacks: Sequence[Any]) -> None:
         for event, method in methods.items():
             if method is not None:
                 _require_arguments(f"{type(callback).__name__}.{event}", method)
+
+
+def _require_rate(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, float | int | None):
+        raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
 
 
 def _require_arguments(name: str, method: Any) -> None:
