@@ -8,6 +8,7 @@ from penstock.metrics.auc import AUC
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
+from penstock.runtime.budget import Share
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -102,3 +103,14 @@ def test_rows_on_disk_go_at_the_end_of_a_block(tmp_path):
         assert list(tmp_path.iterdir())
 
     assert not list(tmp_path.iterdir())
+
+
+def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():
+    share = Share("evaluation metrics", 1000)
+    metrics = TaskMetrics({"auc": BoundMetric("auc", ExactAUC(), "probs", "click")}, share=share)
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert share.peak_bytes == 2 * 24
+
+    metrics.compute()
+    assert (share.peak_bytes, share.held_bytes) == (4 * 2 * 24, 0)

@@ -60,6 +60,7 @@ def test_counting_and_computing_keep_within_what_was_given(kind, plenty):
         metric.compute()
 
     assert peak_bytes(work) < given
+    assert metric.held_bytes <= metric.computing_bytes <= given
     metric.reset()
 
 

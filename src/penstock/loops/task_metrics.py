@@ -9,7 +9,7 @@ import torch
 
 from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
-from penstock.metrics.memory import held_bytes
+from penstock.metrics.memory import computing_bytes, held_bytes
 from penstock.metrics.metric import Metric
 from penstock.metrics.reducing import reduced
 from penstock.metrics.wiring import BoundMetric
@@ -75,6 +75,7 @@ class TaskMetrics:
             self._of_all_ranks = {
                 name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()
             }
+        self._tell_share(computing=True)
         return {name: metric.compute() for name, metric in self._told().items()}
 
     def remarks(self) -> dict[str, str]:
@@ -113,11 +114,16 @@ class TaskMetrics:
             return self._of_all_ranks
         return {name: bound.metric for name, bound in self._metrics.items()}
 
-    def _tell_share(self) -> None:
-        if self._share is not None:
-            held = sum(held_bytes(metric.metric) for metric in self._metrics.values())
-            with self._share.lease(min(held, self._share.limit_bytes)):
-                pass  # the share remembers the most
+    def _tell_share(self, computing: bool = False) -> None:
+        """Values are worked out one after the other, so that one metric at a time needs more than it holds."""
+        if self._share is None or not self._metrics:
+            return
+        metrics = [bound.metric for bound in self._metrics.values()]
+        total = sum(map(held_bytes, metrics))
+        if computing:
+            total += max(computing_bytes(metric) - held_bytes(metric) for metric in metrics)
+        with self._share.lease(min(total, self._share.limit_bytes)):
+            pass  # the share remembers the most
 
     def _groups(self, batch: Batch) -> dict[str, Any]:
         carried = batch.reserves.get() if self._group_columns else None

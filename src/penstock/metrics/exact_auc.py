@@ -145,6 +145,11 @@ class ExactAUC:
         """Bytes of the predictions in memory."""
         return self._held_bytes
 
+    @property
+    def computing_bytes(self) -> int:
+        """The same while they are sorted."""
+        return SORTING_COPIES * self._held_bytes
+
     def _forget_levels(self) -> None:
         self._held: list[Levels] = []
         self._held_bytes = 0

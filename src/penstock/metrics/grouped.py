@@ -180,6 +180,11 @@ class GroupedMetric(ABC):
         """Bytes of the rows in memory."""
         return self._rows.held_bytes
 
+    @property
+    def computing_bytes(self) -> int:
+        """The same while the groups of one part are worked out."""
+        return self._rows.held_bytes + working_bytes(self._rows.num_rows)
+
     def _keep(self, rows: Rows) -> None:
         self._rows.add(rows)
         self._totals = None

@@ -32,7 +32,12 @@ class Bounded(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """What it holds now, without what a computation takes for a moment."""
+        """What it holds now."""
+        ...
+
+    @property
+    def computing_bytes(self) -> int:
+        """What it holds while its value is worked out from these rows."""
         ...
 
 
@@ -50,6 +55,11 @@ def hold_within(metric: Any, limit_bytes: int, num_rows: int) -> None:
 def held_bytes(metric: Any) -> int:
     """What a metric holds, where it tells."""
     return metric.held_bytes if isinstance(metric, Bounded) else 0
+
+
+def computing_bytes(metric: Any) -> int:
+    """What a metric holds while its value is worked out, where it tells."""
+    return metric.computing_bytes if isinstance(metric, Bounded) else 0
 
 
 def divided(needs: Mapping[str, MemoryNeeds], total_bytes: int) -> dict[str, int]:

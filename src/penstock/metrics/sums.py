@@ -98,7 +98,7 @@ class SumsMetric(ABC):
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """The same for any number of rows."""
-        return MemoryNeeds(SUMS_COPIES * self.held_bytes, SUMS_COPIES * self.held_bytes)
+        return MemoryNeeds(self.computing_bytes, self.computing_bytes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:  # noqa: B027
         """Sums are as large as they are."""
@@ -107,6 +107,11 @@ class SumsMetric(ABC):
     def held_bytes(self) -> int:
         """Bytes of the sums."""
         return sum(own.nbytes for own in self._sums.values())
+
+    @property
+    def computing_bytes(self) -> int:
+        """Bytes of the sums, and of as many numbers beside them."""
+        return SUMS_COPIES * self.held_bytes
 
 
 class RowValues(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.config.errors import DataError
 from penstock.metrics.decay_auc import DecayAUC
 from penstock.metrics.inputs import as_array
-from penstock.metrics.memory import MemoryNeeds, held_bytes, hold_within, needs_of
+from penstock.metrics.memory import MemoryNeeds, computing_bytes, held_bytes, hold_within, needs_of
 from penstock.metrics.metric import Metric, MetricState, Values, restored
 from penstock.metrics.reducing import reduced
 from penstock.runtime.collectives import Collectives, OneProcess
@@ -145,6 +145,11 @@ class TrainMetricWrapper:
     def held_bytes(self) -> int:
         """What the open window holds."""
         return held_bytes(self.metric)
+
+    @property
+    def computing_bytes(self) -> int:
+        """What it holds while it closes."""
+        return computing_bytes(self.metric)
 
     def _own_state(self) -> MetricState:
         return {

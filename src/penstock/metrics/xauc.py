@@ -156,6 +156,11 @@ class XAUC:
         return self._rows.held_bytes
 
     @property
+    def computing_bytes(self) -> int:
+        """The same while their pairs are counted."""
+        return EXACT_ROW_BYTES * self._rows.num_held
+
+    @property
     def undefined_because(self) -> str | None:
         """Why there is no share; None when there is one."""
         if self.in_batch:

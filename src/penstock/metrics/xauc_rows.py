@@ -67,6 +67,11 @@ class RowSample:
         """Bytes of the rows that are held."""
         return self._num_held * sum(np.dtype(kind).itemsize for kind in _DTYPES)
 
+    @property
+    def num_held(self) -> int:
+        """Rows that are held: up to twice as many as are kept."""
+        return self._num_held
+
     def state_dict(self) -> MetricState:
         """The kept rows with their lots, and how many there were."""
         self._drop_highest()
