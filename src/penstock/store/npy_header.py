@@ -1,5 +1,6 @@
 """The header of a `.npy` array, as NumPy writes it."""
 
+import tokenize
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -12,6 +13,8 @@ from penstock.config.sizes import KIB
 MOST_HEADER_BYTES = 16 * KIB
 """More than NumPy allows a header to have."""
 
+_DAMAGED = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError)
+"""What NumPy raises of a header whose text is no longer a dict of Python."""
 _READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 
 
@@ -34,7 +37,7 @@ def read_npy_header(stream: IO[bytes], place: str) -> NpyHeader:
                 f"{place}: is a NumPy array of named fields; write each field as an array of its own"
             )
         shape, is_column_major, dtype = _READ_HEADER[version](stream)
-    except ValueError as error:
+    except _DAMAGED as error:
         raise DataError(f"{place}: is not a NumPy array, or is cut short: {_first_line(error)}") from error
     return NpyHeader(dtype, shape, is_column_major and len(shape) > 1)
 

@@ -10,6 +10,13 @@ from penstock.config.errors import DataError
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """In front of each member: a magic word, and at its end the lengths of a name and of extra fields."""
+_IS_ENCRYPTED = 0x1
+
+
+def check_readable(info: zipfile.ZipInfo, place: str) -> None:
+    """Refuse a member that needs a password."""
+    if info.flag_bits & _IS_ENCRYPTED:
+        raise DataError(f"{place} is encrypted; write it without a password")
 
 
 def member_offset(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> int:

@@ -4,18 +4,11 @@ import io
 from dataclasses import dataclass
 from typing import IO
 
-from numpy.lib import format as npy_format
-
 from penstock.config.errors import DataError
-from penstock.config.sizes import KIB
 from penstock.readers.arrays.values import DType, row_items
 from penstock.readers.files import DataFile
 from penstock.readers.storage import open_input, read_at
-
-HEADER_BYTES = 16 * KIB
-"""More than NumPy allows a header to have."""
-
-_READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+from penstock.store.npy_header import MOST_HEADER_BYTES, read_npy_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ class StoredArray:
 def read_npy(file: DataFile) -> StoredArray:
     """What the header of a `.npy` file says."""
     with open_input(file.path) as source:
-        header = read_at(source, min(file.size_bytes, HEADER_BYTES), 0)
+        header = read_at(source, min(file.size_bytes, MOST_HEADER_BYTES), 0)
     array = parse_header(io.BytesIO(header), file.path, file.path)
     array.check_length(file.size_bytes)
     return array
@@ -67,19 +60,7 @@ def parse_header(
     stream: IO[bytes], path: str, place: str, start: int = 0, member: str | None = None
 ) -> StoredArray:
     """The header that a stream begins with; `start` is where it lies in the file."""
-    try:
-        version = npy_format.read_magic(stream)
-        if version not in _READ_HEADER:
-            raise DataError(
-                f"{place}: is a NumPy array of named fields; write each field as an array of its own"
-            )
-        shape, is_column_major, dtype = _READ_HEADER[version](stream)
-    except ValueError as error:
-        raise DataError(f"{place}: is not a NumPy array, or is cut short: {_first_line(error)}") from error
+    header = read_npy_header(stream, place)
     return StoredArray(
-        path, place, dtype, shape, is_column_major and len(shape) > 1, start + stream.tell(), member
+        path, place, header.dtype, header.shape, header.is_column_major, start + stream.tell(), member
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["no reason is known"])[0]

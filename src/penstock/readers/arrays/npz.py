@@ -5,24 +5,19 @@ file. A compressed one can only be read from its start on, as a stream.
 """
 
 import io
-import struct
 import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
-from penstock.readers.arrays.npy import HEADER_BYTES, StoredArray, parse_header
+from penstock.readers.arrays.npy import StoredArray, parse_header
 from penstock.readers.files import DataFile
 from penstock.readers.storage import open_input, read_at
+from penstock.store.npy_header import MOST_HEADER_BYTES
+from penstock.store.zip_members import check_readable, member_offset, reading_archive
 
-_LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""In front of each member: a magic word, and at its end the lengths of a name and of extra fields."""
-_IS_ENCRYPTED = 0x1
 _SKIP_BYTES = 16 * KIB
 _LEAST_ARCHIVE_BYTES = 22
 """An archive without a member."""
@@ -47,11 +42,10 @@ def _member(
     file: DataFile, source: pa.NativeFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> StoredArray:
     place = f"{file.path}: array '{info.filename.removesuffix('.npy')}'"
-    if info.flag_bits & _IS_ENCRYPTED:
-        raise DataError(f"{place} is encrypted; write it without a password")
+    check_readable(info, place)
     if info.compress_type == zipfile.ZIP_STORED:
-        start = _data_offset(source, info)
-        header = read_at(source, min(info.file_size, HEADER_BYTES), start)
+        start = member_offset(lambda num_bytes, offset: read_at(source, num_bytes, offset), info)
+        header = read_at(source, min(info.file_size, MOST_HEADER_BYTES), start)
         array = parse_header(io.BytesIO(header), file.path, place, start)
         array.check_length(start + info.file_size)
         return array
@@ -61,29 +55,9 @@ def _member(
     return array
 
 
-def _data_offset(source: pa.NativeFile, info: zipfile.ZipInfo) -> int:
-    magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(
-        read_at(source, _LOCAL_HEADER.size, info.header_offset)
-    )
-    if magic != b"PK\x03\x04":
-        raise zipfile.BadZipFile(f"no member where '{info.filename}' should be")
-    return int(info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
-
-
 def open_archive(source: pa.NativeFile) -> zipfile.ZipFile:
     """The archive in an open file; a NativeFile has all that zipfile asks of one."""
     return zipfile.ZipFile(cast(Any, source))
-
-
-@contextmanager
-def reading_archive(path: str) -> Iterator[None]:
-    """Say in one line what is wrong with an archive."""
-    try:
-        yield
-    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError) as error:
-        raise DataError(
-            f"{path}: is not a whole .npz file (a zip archive): {error}; was it cut short? write it again"
-        ) from error
 
 
 class MemberStream:

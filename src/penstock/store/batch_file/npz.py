@@ -21,7 +21,7 @@ from penstock.store.batch_file.header import BatchHeader, StoredArray, check_len
 from penstock.store.batch_file.values import Values, chunks
 from penstock.store.checksums import checksum_of_rest
 from penstock.store.npy_header import MOST_HEADER_BYTES, read_npy_header
-from penstock.store.zip_members import member_offset, reading_archive
+from penstock.store.zip_members import check_readable, member_offset, reading_archive
 
 _SUFFIX = ".npy"
 _METHODS = {"none": zipfile.ZIP_STORED, "zlib": zipfile.ZIP_DEFLATED}
@@ -67,6 +67,7 @@ def _stored_array(
 ) -> StoredArray:
     name = info.filename.removesuffix(_SUFFIX)
     place = f"{path}: array '{name}'"
+    check_readable(info, place)
     if info.compress_type not in _COMPRESSIONS:
         raise DataError(f"{place} is compressed in a way that NumPy does not write; write it with np.savez")
     start = member_offset(lambda num_bytes, offset: _read_at(stream, num_bytes, offset), info)
@@ -74,7 +75,7 @@ def _stored_array(
     if is_stored:
         begin = io.BytesIO(_read_at(stream, min(info.file_size, MOST_HEADER_BYTES), start))
     else:
-        with archive.open(info) as member:
+        with reading_archive(place), archive.open(info) as member:
             begin = io.BytesIO(member.read(min(info.file_size, MOST_HEADER_BYTES)))
     header = read_npy_header(begin, place)
     header_bytes = begin.tell()
