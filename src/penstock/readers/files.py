@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
+from penstock.readers.splits import check_one_split, head_folders
 from penstock.readers.uris import Uri, is_uri, path_name
 
 TABLE_SCHEME = "odps://"
@@ -150,12 +151,17 @@ def _matches(pattern: str) -> Iterator[str]:
 
 def _files_in(folder: str) -> list[str]:
     try:
-        chosen = choose_data_files(entry.name for entry in os.scandir(folder) if entry.is_file())
+        entries = list(os.scandir(folder))
     except PermissionError as error:
         raise DataError(f"{folder}: no permission to list this directory") from error
+    names = [entry.name for entry in entries if entry.is_file()]
+    chosen = choose_data_files(names)
     if not chosen:
         raise DataError(f"{folder}: no data files in this directory; {_content(folder)}")
-    return [os.path.join(folder, name) for name in chosen]
+    check_one_split(folder, names)
+    inner = head_folders(names, (entry.name for entry in entries if entry.is_dir()))
+    paths = [os.path.join(folder, name) for name in chosen]
+    return paths + [path for name in inner for path in _files_in(os.path.join(folder, name))]
 
 
 def _data_file(path: str) -> DataFile:

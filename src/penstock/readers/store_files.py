@@ -9,6 +9,7 @@ import pyarrow.fs as pa_fs
 from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
 from penstock.readers.files import DataFile, choose_data_files, describe_content
+from penstock.readers.splits import check_one_split, head_folders
 from penstock.readers.stores import connect, explained
 from penstock.readers.uris import Uri
 
@@ -53,7 +54,10 @@ def _files_in(folder: Uri) -> list[DataFile]:
     chosen = choose_data_files(files)
     if not chosen:
         raise DataError(f"{folder}: no data files in this directory; {_content(folder, entries)}")
-    return [files[name] for name in chosen]
+    check_one_split(str(folder), files)
+    folders = {info.base_name: uri for uri, info in entries if info.type is pa_fs.FileType.Directory}
+    inner = [file for name in head_folders(files, folders) for file in _files_in(folders[name])]
+    return [files[name] for name in chosen] + inner
 
 
 def _is_file(info: pa_fs.FileInfo) -> bool:

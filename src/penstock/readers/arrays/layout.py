@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.readers.arrays.npy import StoredArray, read_npy
-from penstock.readers.arrays.npz import read_npz
+from penstock.readers.arrays.naming import ColumnNames
+from penstock.readers.arrays.npy import StoredArray
 from penstock.readers.arrays.values import arrow_type
 from penstock.readers.columns import join_schemas, project
 from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.fingerprints import Fingerprint, ends_checksum, fingerprint
-from penstock.readers.uris import is_uri
 
 BLOCK_BYTES = 8 * MIB
 """About what the wanted columns of a block take: large enough to be read fast, small enough to be mixed well."""
@@ -52,10 +51,11 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Arr
     parts: list[Part] = []
     schema: pa.Schema | None = None
     first_file = files[0]
-    groups = group_files(files)
+    column_names = ColumnNames()
+    groups = group_files(files, column_names)
     for index, group in enumerate(groups):
-        arrays = _arrays_of(group)
-        name = group[0].path if len(group) == 1 else _folder(group[0].path)
+        arrays = _arrays_of(group, column_names)
+        name = _part_name(group, column_names)
         names = _wanted_names(arrays, columns, name)
         wanted = {column: arrays[column] for column in names}
         num_rows = check_lengths({array.place: array for array in wanted.values()})
@@ -71,18 +71,21 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Arr
     return ArraysLayout(tuple(parts), schema)
 
 
-def group_files(files: Sequence[DataFile]) -> list[list[DataFile]]:
+def group_files(files: Sequence[DataFile], column_names: ColumnNames) -> list[list[DataFile]]:
     """The files of each part: the `.npy` files of one folder, and `.npz` files beside them; else an `.npz` alone.
 
+    The files of a store belong together by splits.
+
     >>> files = [DataFile(path, 1) for path in ("a/x.npy", "a/y.npy", "b/1.npz", "b/2.npz")]
-    >>> [[file.path for file in group] for group in group_files(files)]
+    >>> [[file.path for file in group] for group in group_files(files, ColumnNames())]
     [['a/x.npy', 'a/y.npy'], ['b/1.npz'], ['b/2.npz']]
     """
-    folders = {_folder(file.path) for file in files if file.suffix != ".npz"}
-    groups: dict[str, list[DataFile]] = {}
-    for file in files:
-        folder = _folder(file.path)
-        groups.setdefault(folder if folder in folders else file.path, []).append(file)
+    parts = [column_names.part_of(file) for file in files]
+    of_plain_files = {part for part, file in zip(parts, files, strict=True) if file.suffix != ".npz"}
+    groups: dict[tuple[str, str], list[DataFile]] = {}
+    for part, file in zip(parts, files, strict=True):
+        is_alone = part not in of_plain_files and not part[1]
+        groups.setdefault((file.path, "") if is_alone else part, []).append(file)
     return list(groups.values())
 
 
@@ -111,13 +114,20 @@ def row_ranges(num_rows: int, row_bytes: int, is_stream: bool = False) -> Iterat
     return ((first, min(block_rows, num_rows - first)) for first in range(0, num_rows, block_rows))
 
 
-def _arrays_of(group: Sequence[DataFile]) -> dict[str, StoredArray]:
+def _part_name(group: Sequence[DataFile], column_names: ColumnNames) -> str:
+    """What a part is called: its file, the folder of several, or the split of a store."""
+    if len(group) == 1:
+        return group[0].path
+    folder, split = column_names.part_of(group[0])
+    return f"{folder}/*_{split}*" if split else folder
+
+
+def _arrays_of(group: Sequence[DataFile], column_names: ColumnNames) -> dict[str, StoredArray]:
     arrays: dict[str, StoredArray] = {}
     for file in group:
         if os.path.splitext(file.name)[1] in COMPRESSIONS:
             raise DataError(f"{file.path}: cannot be entered at a row; unpack it, or write a compressed .npz")
-        is_archive = file.suffix == ".npz"
-        found = read_npz(file) if is_archive else {os.path.splitext(file.name)[0]: read_npy(file)}
+        found = column_names.columns(file)
         for name in found.keys() & arrays.keys():
             raise DataError(f"{arrays[name].path} and {file.path} both have the column '{name}'; rename one")
         arrays |= found
@@ -147,7 +157,3 @@ def _part(
     for file in group[1:]:
         checksum = zlib.crc32(f"{file.name} {ends_checksum(file)}".encode(), checksum)
     return Part(name, arrays, num_rows, fingerprint(name, num_rows, checksum))
-
-
-def _folder(path: str) -> str:
-    return os.path.dirname(path.partition("?")[0] if is_uri(path) else path) or "."

@@ -1,0 +1,73 @@
+"""The splits of an array store, told by the names of its files.
+
+`penstock merge` writes `X_train.npy`, `labels_train.npz` and `masks_train.npz` (or folders `labels_train/` with a
+`.npy` file for each head) beside a `manifest.json`. A glob such as `data/processed/*_train*` names a split of it.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.config.errors import DataError
+from penstock.readers.uris import Uri, is_uri
+
+MANIFEST_NAME = "manifest.json"
+_FILE = re.compile(r"(?P<role>X|labels|masks)_(?P<split>.+)\.np[yz]")
+_HEADS_FOLDER = re.compile(r"(?P<role>labels|masks)_(?P<split>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFile:
+    """A file that may belong to a store; whether it does, the manifest of the folder says."""
+
+    folder: str
+    """Of the store, without the options of a URI."""
+    role: str
+    """What the file holds: X, labels or masks."""
+    split: str
+
+    @classmethod
+    def of(cls, path: str) -> "SplitFile | None":
+        """What the name of a file says, or the name of the folder that it lies in.
+
+        >>> SplitFile.of("data/X_train.npy")
+        SplitFile(folder='data', role='X', split='train')
+        >>> SplitFile.of("data/labels_val/action.npy")
+        SplitFile(folder='data', role='labels', split='val')
+        """
+        folder, name = os.path.split(path.partition("?")[0] if is_uri(path) else path)
+        found = _FILE.fullmatch(name)
+        if found is None:
+            folder, name = os.path.split(folder)
+            found = _HEADS_FOLDER.fullmatch(name)
+        return cls(folder or ".", found["role"], found["split"]) if found else None
+
+
+def manifest_path(path: str, folder: str) -> str:
+    """Where the manifest of a folder lies; `path` is a file in it, whose connection it shares."""
+    manifest = f"{folder}/{MANIFEST_NAME}"
+    if not is_uri(path):
+        return manifest
+    query = Uri.parse(path).query
+    return f"{manifest}?{query}" if query else manifest
+
+
+def head_folders(file_names: Iterable[str], folder_names: Iterable[str]) -> list[str]:
+    """The folders of a store that hold more of its arrays, sorted; none where the folder is no store."""
+    if MANIFEST_NAME not in file_names:
+        return []
+    return sorted(name for name in folder_names if _HEADS_FOLDER.fullmatch(name))
+
+
+def check_one_split(folder: str, file_names: Iterable[str]) -> None:
+    """Refuse a store with several splits where one is wanted: a model must not be trained on what it is judged by."""
+    names = list(file_names)
+    if MANIFEST_NAME not in names:
+        return
+    splits = sorted({found["split"] for found in map(_FILE.fullmatch, names) if found})
+    if len(splits) > 1:
+        raise DataError(
+            f"{folder}: is a store with the splits {', '.join(splits)}; name one of them, as "
+            f"{os.path.join(folder, f'*_{splits[0]}*')}"
+        )
