@@ -20,4 +20,9 @@ def test_splits_by_group_need_a_key():
 def test_a_schema_may_be_declared():
     section = Preprocessing.model_validate({"schema": {"labels": {"action": "int16"}}})
 
-    assert section.sample_schema == {"labels": {"action": "int16"}}
+    assert section.sample_schema.labels == {"action": "int16"}
+
+
+def test_a_type_that_is_not_there():
+    with pytest.raises(ValidationError, match=r"there is no type 'int17'; did you mean 'int16'\?"):
+        Preprocessing.model_validate({"schema": {"labels": {"action": "int17"}}})

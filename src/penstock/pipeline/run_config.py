@@ -1,12 +1,11 @@
 """The run file: the only place that knows every section."""
 
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from penstock.batching.sections import BatchingSection
 from penstock.config.findings import raise_findings
-from penstock.config.markers import Later
 from penstock.config.section import Section
 from penstock.export.sections import ExportConfig
 from penstock.features.sections import FeatureConfig, ParsingSection
@@ -57,7 +56,7 @@ class RunConfig(Section):
     export_config: ExportConfig = Field(default_factory=ExportConfig)
     """Which checkpoint is used or becomes an artifact."""
 
-    preprocessing: Annotated[Preprocessing | None, Later("preprocessing", harmless=True)] = None
+    preprocessing: Preprocessing | None = None
     """From raw files to array stores."""
 
     @model_validator(mode="after")

@@ -1,10 +1,11 @@
 """preprocessing: from raw files to array stores."""
 
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
+from penstock.config.nearest import hint
 from penstock.config.section import Section
 from penstock.config.values import Probability
 
@@ -101,6 +102,53 @@ class Splits(Section):
         return self
 
 
+_NUMBER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
+
+
+def _number_type(name: str) -> str:
+    if name not in _NUMBER_TYPES:
+        raise ValueError(f"there is no type '{name}'; {hint(name, _NUMBER_TYPES)}")
+    return name
+
+
+NumberType = Annotated[str, AfterValidator(_number_type)]
+"""A type of numbers by its name, such as int16."""
+
+
+class SampleSchema(Section):
+    """What samples consist of; what is absent is found from the first samples."""
+
+    num_features: PositiveInt | None = None
+    """Features of a sample."""
+
+    labels: dict[str, NumberType] = {}
+    """Heads, and the types of their labels."""
+
+    masks: dict[str, PositiveInt] = {}
+    """Heads, and how many choices their masks have."""
+
+    mask_dtype: NumberType = "int8"
+    """Type of the masks' numbers."""
+
+    features_name: str = "strategic_features"
+    """The array with the features."""
+
+    label_prefix: str = "labels_"
+    """In front of a head: the array with its labels."""
+
+    mask_prefix: str = "masks_"
+    """In front of a head: the array with its masks."""
+
+    feature_columns: list[str] = []
+    """Columns that are features, in this order; f_* stands for all that fit. Absent: all others that hold numbers."""
+
+    label_columns: dict[str, str] = {}
+    """The columns of heads; absent: the column with the name of the head, or of its array."""
+
+    mask_columns: dict[str, str] = {}
+    """The columns of heads with their masks, which are lists; absent: the column with the name of the array."""
+
+
 class Preprocessing(Section):
     """From raw files to samples, batch files, and one store."""
 
@@ -131,7 +179,7 @@ class Preprocessing(Section):
     monitor_memory: bool = True
     """Measure the peak of each stage."""
 
-    sample_schema: dict[str, Any] = Field(default_factory=dict, alias="schema")
+    sample_schema: SampleSchema = Field(default_factory=SampleSchema, alias="schema")
     """Names, types and widths of features, labels and masks; absent: found from the first samples."""
 
     use_float32: bool = True
