@@ -13,15 +13,16 @@ TWO_BATCHES = [FakeBatch(0), FakeBatch(1)]
 NEVER = Every()
 
 
-def trained(batches, timetable, *, progress=None, stop_when=lambda: False, loss=0.5):
-    """Everything that happened, in order, and how far the run came."""
+def trained(batches, timetable, *, progress=None, stop_when=lambda: False, loss=0.5, overflowing=()):
+    """Everything that happened, in order, and how far the run came; `overflowing` of the first steps."""
     progress, events = progress or TrainingProgress(), []
     source = FakeBatches(batches, events)
     hooks = FakeHooks(events, stop_when)
+    overflows = iter(overflowing)
 
     def step(batch, progress):
         events.append(f"batch {batch.number}")
-        return StepOutcome(loss[batch.number] if isinstance(loss, list) else loss, {})
+        return StepOutcome(loss[batch.number] if isinstance(loss, list) else loss, {}, next(overflows, False))
 
     train(step, source, progress, timetable, hooks)
     return events, progress
@@ -186,3 +187,37 @@ def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):
     assert (stopwatch.waiting, stopwatch.working) == (4.0, 8.0)
     assert stopwatch.waiting_share() == pytest.approx(1 / 3)
     assert Stopwatch().waiting_share() == 0.0
+
+
+def test_a_batch_that_overflows_is_no_step():
+    timetable = Timetable(End(steps=2), Every(steps=1), NEVER)
+    events, progress = trained(TWO_BATCHES, timetable, overflowing=[True])
+
+    assert events == [
+        "batch 0",
+        "overflow 0",
+        "batch 1",
+        "step 1",
+        "save 1",
+        "epoch 1",
+        "batch 0",
+        "step 2",
+        "save 2",
+    ]
+    assert (progress.overflowed_batches, progress.skipped_batches, progress.rows) == (1, 0, 20)
+
+
+def test_an_epoch_of_overflows_ends_without_a_save_and_the_next_goes_on():
+    timetable = Timetable(End(epochs=2), Every(epochs=1), NEVER)
+    events, progress = trained(TWO_BATCHES, timetable, overflowing=[True, True, True])
+
+    assert events == [
+        "batch 0", "overflow 0", "batch 1", "overflow 1", "epoch 1",
+        "batch 0", "overflow 0", "batch 1", "step 1", "epoch 2", "save 1",
+    ]  # fmt: skip
+    assert (progress.overflowed_batches, progress.epoch_overflows) == (3, 0)
+
+
+def test_a_run_without_any_step_is_an_error():
+    with pytest.raises(DataError, match="the gradients of all 2 batches were too large for FP16; lower "):
+        trained(TWO_BATCHES, Timetable(End(epochs=1), NEVER, NEVER), overflowing=[True, True])

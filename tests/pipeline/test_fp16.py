@@ -151,12 +151,12 @@ def test_passing_over_such_rows_leaves_the_scale_as_it_is(desk):
     assert log_of(result.model_dir)[-2]["loss_scale"] == 65536.0
 
 
-def test_an_epoch_of_overflows_alone_is_an_error(desk):
+def test_a_run_of_overflows_alone_is_an_error(desk):
     with pytest.raises(DataError) as caught:
         trained(desk, FP16 | {"train_config.grad_scaler": {"init_scale": 2.0**60}})
 
     assert str(caught.value) == (
-        "epoch 0: the gradients of all 3 batches were too large for FP16; "
+        "the gradients of all 3 batches were too large for FP16; "
         "lower train_config.grad_scaler.init_scale, or use mixed_precision: BF16"
     )
 

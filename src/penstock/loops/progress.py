@@ -20,16 +20,12 @@ class TrainingProgress:
     skipped_rows: int = 0
     overflowed_batches: int = 0
     """Batches of which a gradient was too large for FP16, and that were passed over; they are no steps either."""
+    epoch_overflows: int = 0
     steps_before: int = 0
     """Steps and epochs on data that a run was moved on from: what is left to do is counted from here."""
     epochs_before: int = 0
     evaluated_step: int = -1
     """The last step whose evaluation was heard by all who learn from it: a resumed run tells it once."""
-
-    @property
-    def passed_over(self) -> int:
-        """Batches that were no steps."""
-        return self.skipped_batches + self.overflowed_batches
 
     def count(self, num_rows: int, loss: float) -> None:
         """One more step is done."""
@@ -47,13 +43,14 @@ class TrainingProgress:
     def overflow(self) -> None:
         """One more batch was passed over because its gradients were too large."""
         self.overflowed_batches += 1
+        self.epoch_overflows += 1
 
     def move_to_new_data(self) -> None:
         """What was done counts, an epoch that was begun too; what is left to do is that of the new data.
 
         So are the evaluations to learn from.
         """
-        if self.epoch_steps:
+        if self.epoch_steps or self.epoch_overflows:
             self.end_epoch()
         self.steps_before, self.epochs_before = self.step, self.epoch
         self.evaluated_step = self.step
@@ -61,7 +58,7 @@ class TrainingProgress:
     def end_epoch(self) -> None:
         """One more epoch is done."""
         self.epoch += 1
-        self.epoch_steps = 0
+        self.epoch_steps = self.epoch_overflows = 0
 
     def take_window_loss(self) -> float:
         """The mean loss of the steps since this was last asked."""

@@ -97,13 +97,15 @@ def train(
             tell_what_is_due(hooks, timetable, progress, Every.due_after_step)
             if hooks.stop_requested() or timetable.end.reached(progress):
                 return
-        if progress.epoch_steps == 0:
-            raise no_step(progress) if progress.passed_over else no_batch("train_input_path")
+        require_use_of_epoch(progress)
         progress.end_epoch()
         batches.set_epoch(progress.epoch)
-        tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
+        if progress.step:
+            tell_what_is_due(hooks, timetable, progress, Every.due_after_epoch)
         if hooks.stop_requested():
             return
+    if not progress.step:
+        raise only_overflows(progress)
 
 
 def pass_over(batch: Batch, outcome: StepOutcome, progress: TrainingProgress, hooks: Hooks) -> None:
@@ -129,6 +131,12 @@ def tell_what_is_due(
         hooks.on_evaluate_due(progress)
 
 
+def require_use_of_epoch(progress: TrainingProgress) -> None:
+    """An epoch without a step is an error, unless overflows have at least lowered the scale for the next."""
+    if not progress.epoch_steps and not progress.epoch_overflows:
+        raise no_step(progress) if progress.skipped_batches else no_batch("train_input_path")
+
+
 def no_batch(key: str) -> DataError:
     """The error for data that are there but give nothing."""
     return DataError(
@@ -138,14 +146,17 @@ def no_batch(key: str) -> DataError:
 
 def no_step(progress: TrainingProgress) -> DataError:
     """The error for an epoch of which every batch was passed over: the next one would be no other."""
-    if not progress.skipped_batches:
-        return DataError(
-            f"epoch {progress.epoch}: the gradients of all {progress.overflowed_batches:,} batches were too large for "
-            "FP16; lower train_config.grad_scaler.init_scale, or use mixed_precision: BF16"
-        )
     return DataError(
         f"epoch {progress.epoch}: no batch gave a finite loss, {progress.skipped_batches:,} were skipped; "
         "look at the rows in model_dir/nonfinite, or lower the learning rate"
+    )
+
+
+def only_overflows(progress: TrainingProgress) -> DataError:
+    """The error for a run that came to its end before the scale of FP16 had fallen far enough for a step."""
+    return DataError(
+        f"the gradients of all {progress.overflowed_batches:,} batches were too large for FP16; "
+        "lower train_config.grad_scaler.init_scale, or use mixed_precision: BF16"
     )
 
 
