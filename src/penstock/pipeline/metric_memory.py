@@ -36,8 +36,9 @@ def share_metrics(
             f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
             f"{_advice(metrics[largest], section)}, or raise memory.limit"
         )
-    setting = f"{section}.{max(needs, key=lambda key: needs[key].ample_bytes)}"
-    budget.share(name, max(least, min(ample, left // MOST_OF_THE_REST)), setting=setting)
+    total = max(least, min(ample, left // MOST_OF_THE_REST))
+    given = divided(needs, total)
+    budget.share(name, total, setting=f"{section}.{max(given, key=given.__getitem__)}")
 
 
 def bound_metrics(metrics: Mapping[str, BoundMetric], share: Share | None, num_rows: int) -> None:
