@@ -1,0 +1,92 @@
+"""How batch files are merged."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from penstock.config.errors import ConfigError
+from penstock.config.nearest import hint
+from penstock.config.sizes import MIB, format_size
+from penstock.store.schema import ArrayNames
+
+STRATEGIES = ("sequential", "accumulative")
+"""In bounded memory; or all at once, for small data."""
+TARGETS = ("npy",)
+HEADS = ("npz", "npy")
+SPLIT_KINDS = ("sample", "group", "file")
+_LEAST_MEMORY_BYTES = MIB
+
+
+@dataclass(frozen=True)
+class SplitShares:
+    """Shares of the samples, and what is kept together."""
+
+    train: float = 0.8
+    val: float = 0.1
+    test: float = 0.1
+    by: str = "sample"
+    """sample: nothing. group: the samples with the same number in `groups`. file: those of an input file."""
+
+    def __post_init__(self) -> None:
+        _check_known("splits.by", self.by, SPLIT_KINDS)
+        shares = (self.train, self.val, self.test)
+        if min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+            raise ConfigError.at("splits", f"train, val and test are {shares}; they must add up to 1")
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Those that get something, in order."""
+        every = {"train": self.train, "val": self.val, "test": self.test}
+        return {name: share for name, share in every.items() if share}
+
+
+@dataclass(frozen=True)
+class MergeOptions:
+    """Form, splits and order of a store; checked when made, so that nothing starts with a wrong one."""
+
+    splits: SplitShares | None = None
+    """None: everything is train."""
+    shuffle: bool = False
+    seed: int = 0
+    target: str = "npy"
+    heads: str = "npz"
+    """npz: labels and masks are one file each. npy: a folder each, with one file for each head."""
+    workers: int = 1
+    """Processes that write."""
+    memory_bytes: int = 48 * MIB
+    """What a shuffle may hold in all processes together."""
+    allow_pickle: bool = False
+    """Read batch files of old that hold pickled samples."""
+    durable: bool = True
+    """Wait until the bytes are on disk. Without it a power cut, but no kill, can lose what was merged."""
+    names: ArrayNames = field(default_factory=ArrayNames)
+
+    def __post_init__(self) -> None:
+        _check_known("target", self.target, TARGETS)
+        _check_known("heads", self.heads, HEADS)
+        if self.workers < 1:
+            raise ConfigError.at("merge_workers", f"is {self.workers}; it must be at least 1")
+        if self.memory_bytes < _LEAST_MEMORY_BYTES:
+            raise ConfigError.at(
+                "memory_bytes",
+                f"is {format_size(self.memory_bytes)}; it must be at least {format_size(_LEAST_MEMORY_BYTES)}",
+            )
+
+    @property
+    def decisive(self) -> Mapping[str, Any]:
+        """What the bytes of the result depend on."""
+        document = asdict(self)
+        for name in ("workers", "memory_bytes", "allow_pickle", "durable"):
+            del document[name]
+        return document
+
+
+def check_strategy(strategy: str) -> None:
+    """Refuse one that there is not."""
+    _check_known("merge_strategy", strategy, STRATEGIES)
+
+
+def _check_known(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError.at(option, f"there is no '{value}'; {hint(value, known)}")

@@ -1,0 +1,100 @@
+"""The folder in which a store grows, out of sight, until it is whole.
+
+    output_dir/.merging-<fingerprint>/   files at their full size, journal.jsonl; manifest.json when all is written
+    output_dir/                          files are moved here, manifest.json last
+
+The fingerprint is that of inputs and options: a merge of the same goes on with what is there, another one removes it.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.config.errors import ConfigError
+from penstock.runtime.durable import sync_directory
+
+MANIFEST_NAME = "manifest.json"
+_PREFIX = ".merging-"
+_REPLACED_NAME = "replaced.json"
+
+
+@contextmanager
+def locked(output_dir: Path) -> Iterator[None]:
+    """Held by this process until it ends, however it ends."""
+    output_dir.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(output_dir, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"{output_dir}: another merge is writing it; wait for it") from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def staging_folder(output_dir: Path, fingerprint: str) -> Path:
+    """Where a merge with that fingerprint writes."""
+    return output_dir / f"{_PREFIX}{fingerprint}"
+
+
+def remove_others(output_dir: Path, kept: Path) -> None:
+    """Remove what killed merges of other inputs or with other options left, also what they had moved already."""
+    for folder in output_dir.glob(f"{_PREFIX}*"):
+        if folder != kept:
+            if (folder / MANIFEST_NAME).exists():
+                moved = [name for name in file_names(folder / MANIFEST_NAME) if not (folder / name).exists()]
+                _remove(output_dir, moved)
+            shutil.rmtree(folder)
+
+
+def check_free(output_dir: Path, names: list[str], staging: Path) -> None:
+    """Refuse to replace files that no merge has written."""
+    if (output_dir / MANIFEST_NAME).exists() or (staging / MANIFEST_NAME).exists():
+        return
+    for name in names:
+        if (output_dir / name).exists():
+            raise ConfigError(
+                f"{output_dir / name}: is there, but no {MANIFEST_NAME}, so that no merge has written it and none "
+                "replaces it; move it away or choose another output_dir"
+            )
+
+
+def put_in_place(staging: Path, output_dir: Path) -> None:
+    """Move a finished store to where it belongs, in steps that a kill may interrupt anywhere.
+
+    What was there stops being a store before its first file goes, and the new one is a store when its last has come.
+    """
+    names = file_names(staging / MANIFEST_NAME)
+    old, replaced = output_dir / MANIFEST_NAME, staging / _REPLACED_NAME
+    if old.exists():
+        old.rename(replaced)
+        sync_directory(output_dir)
+    for name in names:
+        if (staging / name).exists():
+            (output_dir / name).parent.mkdir(exist_ok=True)
+            (staging / name).rename(output_dir / name)
+    if replaced.exists():
+        _remove(output_dir, sorted(set(file_names(replaced)) - set(names)))
+    for folder in {(output_dir / name).parent for name in names}:
+        sync_directory(folder)
+    (staging / MANIFEST_NAME).rename(old)
+    sync_directory(output_dir)
+    shutil.rmtree(staging)
+
+
+def file_names(manifest: Path) -> list[str]:
+    """The files that a manifest lists."""
+    return [item["name"] for item in json.loads(manifest.read_text(encoding="utf-8"))["files"]]
+
+
+def _remove(output_dir: Path, names: list[str]) -> None:
+    for name in names:
+        path = output_dir / name
+        path.unlink(missing_ok=True)
+        if path.parent != output_dir and path.parent.is_dir() and not any(path.parent.iterdir()):
+            path.parent.rmdir()
