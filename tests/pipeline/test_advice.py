@@ -57,7 +57,7 @@ CASES = {
         replace(PARSING, reading_seconds=40.0),
         (
             "waiting 62% of the time: parsing is the bottleneck; worker processes would not help; "
-            "`penstock rewrite` to Parquet with columns of numbers parses fastest"
+            "columns of numbers and lists instead of text parse fastest"
         ),
     ),
     "reading, everything given": (
@@ -65,6 +65,13 @@ CASES = {
         (
             "waiting 62% of the time: reading is the bottleneck; "
             "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
+        ),
+    ),
+    "reading text": (
+        replace(READING, dataset_type="CsvDataset", share_bytes={"reader": 8 * MIB}),
+        (
+            "waiting 62% of the time: reading is the bottleneck; CSV files as Parquet (`penstock rewrite`, then "
+            "train_input_path: what it wrote) would take about 24MiB more"
         ),
     ),
     "reading, with a large shuffle": (
@@ -81,11 +88,39 @@ CASES = {
             "memory.limit raised by 64MiB would take about 64MiB more"
         ),
     ),
-    "small batches": (
-        replace(PARSING, batch_rows=256, batch_bytes=64 * 1024),
+    "small batches, made in no time": (
+        replace(
+            PARSING,
+            batch_rows=256,
+            batch_bytes=64 * 1024,
+            reading_seconds=1,
+            parsing_seconds=3,
+            computing_seconds=2,
+        ),
         (
             "waiting 62% of the time: batches of 256 rows are too small for the work that each one costs; "
             "data_config.batch_size: 1024 would take about 120.2MiB more"
+        ),
+    ),
+    "small batches, whose rows take the time": (
+        replace(PARSING, batch_rows=1024),
+        (
+            "waiting 62% of the time: parsing is the bottleneck; "
+            "data_config.num_workers: 2 would take about 142MiB more"
+        ),
+    ),
+    "small batches, and a core is left": (
+        replace(PARSING, batch_rows=1024, num_workers=3),
+        (
+            "waiting 62% of the time: parsing is the bottleneck; "
+            "data_config.num_workers: 4 would take about 23MiB more"
+        ),
+    ),
+    "small batches, and every core parses": (
+        replace(PARSING, batch_rows=1024, num_workers=4),
+        (
+            "waiting 62% of the time: batches of 1,024 rows are too small for the work that each one costs; "
+            "data_config.batch_size: 4096 would take about 121.5MiB more"
         ),
     ),
     "bursts": (

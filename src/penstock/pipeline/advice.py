@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.batching.workers.counting import TEMPLATE_BYTES, worker_bytes
 from penstock.config.sizes import MIB, format_size
+from penstock.prep.rewrite.options import RewriteOptions
 
 WORTH_SAYING = 0.2
 """Share of the time spent waiting from which on a change pays."""
@@ -19,8 +20,16 @@ ENOUGH_STEPS = 50
 WORKERS_HELP_FROM = 2.0
 """Times that parsing must take what stays in the training process: below it, handing batches over eats the gain."""
 SMALL_BATCH_ROWS = 2048
+SMALL_BATCH_SECONDS = 0.005
+"""Of making a batch: what takes longer takes it for its rows, and as long for the same rows in larger batches."""
 LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
+ROW_FORMATS = {
+    "CsvDataset": "CSV files",
+    "JsonDataset": "JSON lines",
+    "TFRecordDataset": "TFRecord files",
+}
+"""Formats of which every column is read for a few, by what they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,8 @@ class DataPathFacts:
 
     share_bytes: Mapping[str, int]
     """What each stage was given, by its name."""
+
+    dataset_type: str = "ParquetDataset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,7 @@ def advise(facts: DataPathFacts) -> Advice | None:
     making_seconds = facts.reading_seconds + facts.parsing_seconds
     if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:
         return _of_bursts(facts)
-    if facts.batch_rows < SMALL_BATCH_ROWS:
+    if facts.batch_rows < SMALL_BATCH_ROWS and _batches_cost_more_than_rows(facts):
         return _of_small_batches(facts)
     if facts.parsing_seconds > facts.reading_seconds or facts.num_workers:
         return _of_parsing(facts)
@@ -101,6 +112,13 @@ def as_record(advice: Advice | None) -> dict[str, str | int] | None:
     if advice is None:
         return None
     return {"text": str(advice), "setting": advice.setting, "extra_bytes": advice.extra_bytes}
+
+
+def _batches_cost_more_than_rows(facts: DataPathFacts) -> bool:
+    """Whether larger batches would be made faster; what workers take is not known, so that these come first."""
+    if facts.num_workers:
+        return facts.num_workers >= facts.num_cores
+    return facts.reading_seconds + facts.parsing_seconds < SMALL_BATCH_SECONDS * facts.num_steps
 
 
 def _of_parsing(facts: DataPathFacts) -> Advice:
@@ -117,9 +135,9 @@ def _of_parsing(facts: DataPathFacts) -> Advice:
     change = (
         "all cores parse already: give the run more of them, or fewer and simpler features"
         if facts.num_workers
-        else "worker processes would not help; `penstock rewrite` to Parquet with columns of numbers parses fastest"
+        else "worker processes would not help; columns of numbers and lists instead of text parse fastest"
     )
-    return Advice(reason, change, "penstock rewrite")
+    return Advice(reason, change, "feature_configs")
 
 
 def _of_reading(facts: DataPathFacts) -> Advice:
@@ -131,6 +149,8 @@ def _of_reading(facts: DataPathFacts) -> Advice:
         reason = _because(facts, "reading and shuffling are the bottleneck")
         return Advice(reason, change, setting, LARGE_SHUFFLE_BYTES - shuffle_bytes)
     reason = _because(facts, "reading is the bottleneck")
+    if facts.dataset_type in ROW_FORMATS:
+        return _of_row_formats(facts, reason)
     if "read ahead" not in facts.share_bytes:
         extra_bytes = 2 * facts.share_bytes.get("reader", 0)
         change = (
@@ -139,6 +159,15 @@ def _of_reading(facts: DataPathFacts) -> Advice:
         return Advice(reason, change, "memory.limit", extra_bytes)
     change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
     return Advice(reason, change, "penstock rewrite")
+
+
+def _of_row_formats(facts: DataPathFacts, reason: str) -> Advice:
+    setting = "penstock rewrite"
+    change = (
+        f"{ROW_FORMATS[facts.dataset_type]} as Parquet (`{setting}`, then train_input_path: what it wrote)"
+    )
+    more_bytes = RewriteOptions().row_group_bytes - facts.share_bytes.get("reader", 0)
+    return _priced(facts, reason, change, setting, max(0, more_bytes))
 
 
 def _of_small_batches(facts: DataPathFacts) -> Advice:

@@ -18,6 +18,7 @@ from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.step_log import StepLog
 from penstock.pipeline.tensorboard import open_tensorboard
 from penstock.pipeline.training_parts import Training
+from penstock.readers.survey import dataset_type_of
 from penstock.runtime.cores import available_cores
 from penstock.runtime.memory import MemoryReport
 from penstock.tensors.loader import BatchLoader
@@ -98,4 +99,5 @@ def facts_of(
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
         share_bytes={name: share.limit_bytes for name, share in training.budget.shares.items()},
+        dataset_type=dataset_type_of(run.data_config, training.source.survey.files),
     )

@@ -1,0 +1,121 @@
+"""Runs that really wait for their data are told what to change; those who follow wait less."""
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from penstock.config.sizes import format_size, parse_size
+from tests.end_to_end.conftest import Workplace
+
+pytestmark = pytest.mark.slow
+NUM_ROWS = 120_000
+
+
+def id_feature(name):
+    return {
+        "id_feature": {
+            "feature_name": name,
+            "expression": f"user:{name}",
+            "num_buckets": 1000,
+            "embedding_dim": 4,
+        }
+    }
+
+
+def waiting_place(folder, path, features, **data_config):
+    """A run whose model is next to nothing."""
+    names = [next(iter(feature.values()))["feature_name"] for feature in features]
+    run = {
+        "train_input_path": path,
+        "model_dir": "run",
+        "data_config": {"label_fields": ["click"], "num_workers": 0, **data_config},
+        "feature_configs": features,
+        "model_config": {
+            "feature_groups": [
+                {"group_name": "wide", "group_type": "WIDE", "feature_names": ["user"]},
+                {"group_name": "deep", "group_type": "DEEP", "feature_names": names},
+            ],
+            "deepfm": {"deep": {"hidden_units": [4]}},
+            "losses": [{"binary_cross_entropy": {}}],
+        },
+        "train_config": {
+            "num_epochs": 1,
+            "save_checkpoints_steps": 0,
+            "log_step_count_steps": 10,
+            "sparse_optimizer": {"sgd_optimizer": {}},
+            "dense_optimizer": {"sgd_optimizer": {}},
+        },
+    }
+    (folder / "run.yaml").write_text(yaml.safe_dump(run))
+    return Workplace(folder, folder, folder / "run.yaml")
+
+
+class Outcome:
+    """What a run told of itself."""
+
+    def __init__(self, place, model_dir, *words):
+        done = place.penstock("train", "run.yaml", "--model_dir", model_dir, *words)
+        assert done.code == 0, done.err
+        self.told = [line for line in done.out.splitlines() if line.startswith("advice")]
+        log = [json.loads(line) for line in (place.folder / model_dir / "log.jsonl").read_text().splitlines()]
+        steps = [record for record in log if "loss" in record]
+        seconds = sum(10 / record["steps_per_second"] for record in steps)
+        self.waited_seconds = steps[-1]["waiting_share"] * seconds
+        self.advice = log[-1]["advice"]
+        self.peak_bytes = log[-1]["memory"]["peak_bytes"]
+        self.report = (place.folder / model_dir / "report.html").read_text()
+
+
+def test_compressed_csv_is_to_be_rewritten(tmp_path):
+    generator = np.random.default_rng(0)
+    notes = [f"a remark that nobody reads {number}" for number in range(1000)] * (NUM_ROWS // 1000)
+    table = {"user": generator.integers(0, 1000, NUM_ROWS), "click": generator.integers(0, 2, NUM_ROWS)}
+    content = io.BytesIO()
+    pyarrow.csv.write_csv(pa.table(table | {f"note_{number}": notes for number in range(40)}), content)
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(content.getvalue(), compresslevel=1))
+    place = waiting_place(tmp_path, "rows.csv.gz", [id_feature("user")], batch_size=2048, with_header=True)
+
+    waiting = Outcome(place, "waiting")
+    rewritten = place.penstock("rewrite", "rows.csv.gz", "rows")
+    following = Outcome(place, "following", "--train_input_path", "rows/*.parquet")
+
+    assert waiting.advice["setting"] == "penstock rewrite"
+    assert waiting.advice["text"] in waiting.report
+    assert waiting.told == [f"advice    {waiting.advice['text']}"]
+    assert "reading is the bottleneck; CSV files as Parquet (`penstock rewrite`, then " in waiting.told[0]
+    assert rewritten.code == 0, rewritten.err
+    assert following.waited_seconds < waiting.waited_seconds / 2
+    assert following.peak_bytes < waiting.peak_bytes + waiting.advice["extra_bytes"] + parse_size("32MiB")
+
+
+def test_numbers_as_text_are_to_be_parsed_by_workers(tmp_path):
+    generator = np.random.default_rng(0)
+    texts = ["\x1d".join(map(str, row)) for row in generator.random((1000, 256)).round(6)]
+    table = {
+        "user": generator.integers(0, 1000, NUM_ROWS),
+        "click": generator.integers(0, 2, NUM_ROWS),
+        "vector": texts * (NUM_ROWS // 1000),
+    }
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=10_000, use_dictionary=False)
+    vector = {"raw_feature": {"feature_name": "vector", "expression": "item:vector", "value_dim": 256}}
+    features = [id_feature("user"), vector]
+    place = waiting_place(tmp_path, "rows.parquet", features, batch_size=2048, fg_mode="FG_NORMAL")
+
+    waiting = Outcome(place, "waiting")
+    following = Outcome(place, "following", "--set", "data_config.num_workers=2")
+
+    assert waiting.advice["setting"] == "data_config.num_workers"
+    assert waiting.advice["text"] in waiting.report
+    cost = format_size(waiting.advice["extra_bytes"])
+    assert waiting.told[0].endswith(
+        f"parsing is the bottleneck; data_config.num_workers: 2 would take about {cost} more"
+    )
+    assert following.waited_seconds < 0.8 * waiting.waited_seconds
+    assert following.peak_bytes < waiting.peak_bytes + waiting.advice["extra_bytes"]
