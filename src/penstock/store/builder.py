@@ -1,0 +1,175 @@
+"""Samples -> arrays, a batch at a time, in arrays that are used again and again.
+
+The memory it takes is that of one batch, whatever the number of samples; there is no step of Python for a value.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.store.conversion import Misfit
+from penstock.store.sample_column import Misfitting, SampleColumn
+from penstock.store.schema import StoreSchema
+
+Sample = Mapping[str, Any]
+"""{"features": [...], "labels": {head: int}, "masks": {head: [...]}}, and other arrays of the schema by their names."""
+
+FEATURES, LABELS, MASKS = "features", "labels", "masks"
+
+
+class BatchBuilder:
+    """Fills the arrays of a schema, up to `batch_size` samples.
+
+    A number that does not fit its type is noticed at the latest when the batch is taken; after an error `clear` gives
+    an empty batch again.
+    """
+
+    def __init__(self, schema: StoreSchema, batch_size: int) -> None:
+        self.schema = schema
+        self.batch_size = batch_size
+        self._columns = {spec.name: SampleColumn(spec, batch_size) for spec in schema.arrays}
+        names = schema.names
+        self._features = self._columns.get(names.features)
+        self._labels = {head: self._columns[names.label(head)] for head in schema.heads}
+        self._masks = {head: self._columns[names.mask(head)] for head in schema.masked_heads}
+        of_samples = {
+            id(column) for column in (self._features, *self._labels.values(), *self._masks.values())
+        }
+        self._others = {
+            name: column for name, column in self._columns.items() if id(column) not in of_samples
+        }
+        self._places: list[tuple[str | None, int]] = []
+        self._num_seen = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another sample."""
+        return len(self._places) >= self.batch_size
+
+    @property
+    def largest_errors(self) -> dict[str, float]:
+        """The largest rounding error so far of each array of float16."""
+        return {
+            name: column.largest_error
+            for name, column in self._columns.items()
+            if column.spec.dtype == "float16"
+        }
+
+    def add(self, sample: Sample, *, file: str | None = None, number: int | None = None) -> None:
+        """Take one sample; `file` and its number there are what messages call it."""
+        row = len(self._places)
+        self._places.append((file, self._num_seen if number is None else number))
+        try:
+            self._put(row, sample)
+        except BaseException:
+            self._places.pop()
+            raise
+        self._num_seen += 1
+
+    def add_arrays(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        first: int = 0,
+        *,
+        file: str | None = None,
+        number: int | None = None,
+    ) -> int:
+        """Take samples of whole arrays from `first` on, as many as there is room for; gives how many."""
+        start = len(self._places)
+        self._check_names(arrays, file)
+        end = min(first + self.batch_size - start, *(len(array) for array in arrays.values()))
+        number = self._num_seen if number is None else number
+        self._places += [(file, number + index) for index in range(end - first)]
+        for name, column in self._columns.items():
+            try:
+                column.put_block(start, arrays[name][first:end])
+            except Misfitting as error:
+                raise self._refusal(f"array '{name}'", error) from None
+        self._num_seen += end - first
+        return end - first
+
+    def take(self) -> dict[str, NDArray[Any]]:
+        """The arrays of all samples since the last time. They are views, good until another sample is added."""
+        num_rows = len(self._places)
+        for name, column in self._columns.items():
+            try:
+                column.settle(num_rows)
+            except Misfitting as error:
+                raise self._refusal(self._place_of(name), error) from None
+        self._places.clear()
+        return {name: column.values[:num_rows] for name, column in self._columns.items()}
+
+    def clear(self) -> None:
+        """Forget the samples since the last time."""
+        self._places.clear()
+        for column in self._columns.values():
+            column.forget()
+
+    def _put(self, row: int, sample: Sample) -> None:
+        if self._features is not None:
+            self._put_one(row, sample, FEATURES, self._features)
+        self._put_heads(row, sample, LABELS, self._labels)
+        self._put_heads(row, sample, MASKS, self._masks)
+        for name, column in self._others.items():
+            self._put_one(row, sample, name, column)
+
+    def _put_one(self, row: int, sample: Sample, key: str, column: SampleColumn) -> None:
+        if key not in sample:
+            raise DataError(f"{self._sample_place(row)}has no '{key}'")
+        try:
+            column.put(row, sample[key])
+        except Misfitting as error:
+            raise self._refusal(self._place_of(column.spec.name), error) from None
+
+    def _put_heads(self, row: int, sample: Sample, key: str, columns: Mapping[str, SampleColumn]) -> None:
+        values = sample.get(key) or {}
+        if values.keys() != columns.keys():
+            raise self._other_heads(row, key, values, columns)
+        for head, column in columns.items():
+            try:
+                column.put(row, values[head])
+            except Misfitting as error:
+                raise self._refusal(self._place_of(column.spec.name), error) from None
+
+    def _other_heads(
+        self, row: int, key: str, values: Mapping[str, Any], columns: Mapping[str, SampleColumn]
+    ) -> DataError:
+        missing = [head for head in columns if head not in values]
+        if missing:
+            return DataError(f"{self._sample_place(row)}{key}: head '{missing[0]}' is missing")
+        unknown = next(head for head in values if head not in columns)
+        known = ", ".join(columns) or "none"
+        return DataError(f"{self._sample_place(row)}{key}: head '{unknown}' is not in the schema ({known})")
+
+    def _refusal(self, place: str, error: Misfitting) -> DataError:
+        return DataError(
+            f"{self._sample_place(error.row)}{place}{_index(error.misfit)} {error.misfit.reason}"
+        )
+
+    def _sample_place(self, row: int) -> str:
+        file, number = self._places[row]
+        return f"{'' if file is None else f'{file}: '}sample {number}: "
+
+    def _place_of(self, name: str) -> str:
+        names = self.schema.names
+        if name == names.features:
+            return FEATURES
+        for key, prefix in ((LABELS, names.labels), (MASKS, names.masks)):
+            if name.startswith(prefix):
+                return f"{key}: head '{name.removeprefix(prefix)}'"
+        return name
+
+    def _check_names(self, arrays: Mapping[str, Any], file: str | None) -> None:
+        for name in {**self._columns, **arrays}:
+            if name not in arrays or name not in self._columns:
+                problem = "is missing" if name in self._columns else "is not in the schema"
+                raise DataError(f"{'' if file is None else f'{file}: '}array '{name}' {problem}")
+
+
+def _index(misfit: Misfit) -> str:
+    return f"[{misfit.index[0]}]:" if misfit.index else ""
