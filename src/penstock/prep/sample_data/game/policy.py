@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.prep.sample_data.draws import FloatArray, IntArray, generator
+from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, product
 from penstock.prep.sample_data.game.legal import Mask
 from penstock.prep.sample_data.game.rules import HEADS
 from penstock.prep.sample_data.game.states import NUM_MOODS, World
@@ -32,7 +32,7 @@ class Policy:
     def __init__(self, seed: int, world: World, unseen_NF: npt.NDArray[np.float32]) -> None:
         rng = generator(seed, "game.policy")
         self._loadings_FM = world.loadings_FM
-        sums_NM = unseen_NF @ self._loadings_FM
+        sums_NM = self._sums(unseen_NF)
         self._mean_M, self._spread_M = sums_NM.mean(axis=0), sums_NM.std(axis=0)
         self._weights = {
             head: rng.normal(0.0, _SHARPNESS * NUM_MOODS**-0.5, (NUM_MOODS, width))
@@ -44,12 +44,15 @@ class Policy:
         self, rng: np.random.Generator, seen_NF: npt.NDArray[np.float32], legal: Mapping[str, Mask]
     ) -> dict[str, Choice]:
         """Draw one legal choice of each head for each decision."""
-        signals_NM = (seen_NF @ self._loadings_FM - self._mean_M) / self._spread_M
+        signals_NM = (self._sums(seen_NF) - self._mean_M) / self._spread_M
         choices = {}
         for head, mask_NK in legal.items():
-            logits_NK = signals_NM @ self._weights[head] + self._likings[head]
+            logits_NK = product(signals_NM, self._weights[head]) + self._likings[head]
             choices[head] = _draw(rng, np.where(mask_NK, logits_NK, -np.inf))
         return choices
+
+    def _sums(self, seen_NF: npt.NDArray[np.float32]) -> FloatArray:
+        return product(seen_NF.astype(np.float64), self._loadings_FM)
 
 
 def _draw(rng: np.random.Generator, logits_NK: FloatArray) -> Choice:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, sigmoid
+from penstock.prep.sample_data.draws import FloatArray, IntArray, generator, product, sigmoid
 from penstock.prep.sample_data.game.rules import (
     HEADS,
     MAP_SIDE,
@@ -98,7 +98,7 @@ class World:
     def draw(self, rng: np.random.Generator, first: int, moods_NM: FloatArray) -> States:
         """What is seen in these moods, from the decision `first` of a game on."""
         num_decisions = len(moods_NM)
-        effects = _Cursor(moods_NM @ self.loadings_FM.T, self._levels_F)
+        effects = _Cursor(product(moods_NM, self.loadings_FM.T), self._levels_F)
         effects.take(1)
         deviations_NR, _ = effects.take(NUM_RESOURCES)
         amounts_NR = np.exp(self.resource_levels + 0.7 * deviations_NR).astype(np.int64)
