@@ -61,7 +61,7 @@ class Outcome:
     """What a run told of itself."""
 
     def __init__(self, place, model_dir, *words):
-        done = place.penstock("train", "run.yaml", "--model_dir", model_dir, *words)
+        done = place.process("train", "run.yaml", "--model_dir", model_dir, *words)
         assert done.code == 0, done.err
         self.told = [line for line in done.out.splitlines() if line.startswith("advice")]
         log = [json.loads(line) for line in (place.folder / model_dir / "log.jsonl").read_text().splitlines()]
