@@ -4,7 +4,15 @@ from decimal import Decimal
 
 import pytest
 
-from penstock.config.custom import GROUPS, CustomPart, NamedPart, find_part, make_part, result_name
+from penstock.config.custom import (
+    GROUPS,
+    CustomPart,
+    NamedPart,
+    find_part,
+    make_part,
+    require_call,
+    result_name,
+)
 from penstock.config.errors import ConfigError
 from penstock.config.load import parse_section
 
@@ -81,3 +89,39 @@ def test_what_cannot_be_made_is_told(section, message):
         make_part("loss", section)
 
     assert str(caught.value) == message
+
+
+def test_whatever_fails_when_it_is_made_is_told_with_its_kind():
+    section = CustomPart(place="operator:truediv")
+
+    with pytest.raises(ConfigError) as caught:
+        make_part("loss", section, 1, 0)
+
+    assert str(caught.value) == (
+        "custom_loss 'operator:truediv': cannot be made with its options: ZeroDivisionError: division by zero"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (5, "custom_loss 'own:Loss': gives 5; it must give a function of (predictions, labels)"),
+        (
+            lambda logits: logits,
+            (
+                "custom_loss 'own:Loss': takes (logits), but is called with (predictions, labels): "
+                "too many positional arguments"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_called_as_its_kind_is_told(function, message):
+    with pytest.raises(ConfigError) as caught:
+        require_call("loss", CustomPart(place="own:Loss"), function, "(predictions, labels)")
+
+    assert str(caught.value) == message
+
+
+def test_what_does_not_tell_its_arguments_is_taken_as_it_is():
+    require_call("loss", CustomPart(place="builtins:max"), max, "(predictions, labels)")
+    require_call("loss", CustomPart(place="own:Loss"), lambda *all: all, "(predictions, labels)")

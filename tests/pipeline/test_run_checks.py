@@ -126,3 +126,23 @@ def test_the_factorisation_machine_takes_vectors():
     assert problems(groups(deep, {"group_name": "fm", "feature_names": ["user_id", "age"]})) == {
         "model_config.feature_groups.1.feature_names.1": "'age' has no embedding; the group 'fm' takes vectors"
     }
+
+
+def test_metrics_of_classes_need_classes():
+    metrics = [{"multiclass_auc": {}}, {"accuracy": {"top_k": 2}}]
+
+    assert problems(run_data(model_config=deepfm(metrics=metrics))) == {
+        "model_config.metrics.0.multiclass_auc": "needs num_class 2 or more; it is 1: use auc",
+        "model_config.metrics.1.accuracy.top_k": "is 2, but with num_class 1 a threshold decides; leave it out",
+    }
+
+
+def test_a_row_may_be_wrong():
+    three = {"num_class": 3, "losses": [{"softmax_cross_entropy": {}}]}
+
+    assert problems(run_data(model_config=deepfm(metrics=[{"accuracy": {"top_k": 3}}], **three))) == {
+        "model_config.metrics.0.accuracy.top_k": "is 3 of 3 classes, with which every row would be right; lower it"
+    }
+    assert RunConfig.model_validate(
+        run_data(model_config=deepfm(metrics=[{"accuracy": {"top_k": 2}}], **three))
+    )

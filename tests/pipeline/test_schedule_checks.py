@@ -65,3 +65,19 @@ def test_a_plateau_watches_what_evaluation_gives():
     assert told(with_optimizers(dense={"reduce_on_plateau_learning_rate": {"metric": "auk"}})) == {
         f"{place}.metric": "evaluation does not give 'auk'; did you mean 'auc'?"
     }
+
+
+def test_a_warm_up_rises_and_has_steps():
+    falling = {
+        "exponential_decay_learning_rate": {"decay_size": 5, "warmup_learning_rate": 0.5, "warmup_size": 3}
+    }
+    without_steps = {"cosine_annealing_learning_rate": {"T_max": 5, "warmup_learning_rate": 0.0001}}
+
+    assert told(with_optimizers(sparse=falling, dense=without_steps)) == {
+        "train_config.sparse_optimizer.exponential_decay_learning_rate.warmup_learning_rate": (
+            "is 0.5, above adagrad_optimizer.lr 0.1, to which a warm-up rises; lower one or raise the other"
+        ),
+        "train_config.dense_optimizer.cosine_annealing_learning_rate.warmup_learning_rate": (
+            "is 0.0001, but the warm-up has no steps; set warmup_size"
+        ),
+    }

@@ -4,6 +4,7 @@ The object at the place is called with the options as keyword arguments and give
 that of an entry point, which an installed package declares in the group of the kind (`GROUPS`).
 """
 
+import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Annotated, Any, cast
@@ -79,7 +80,30 @@ def make_part(kind: str, section: CustomPart, *given: Any, **also: Any) -> Any:
     part = find_part(kind, section)
     try:
         return part(*given, **also, **section.options)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise ConfigError(
-            f"custom_{kind} '{section.place}': cannot be made with its options: {error}"
+            f"custom_{kind} '{section.place}': cannot be made with its options: {told(error)}"
         ) from error
+
+
+def require_call(kind: str, section: CustomPart, function: Any, arguments: str) -> None:
+    """Refuse what cannot be called as a part of its kind is: `arguments` names them, such as "(base, completed)"."""
+    if not callable(function):
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': gives {function!r}; it must give a function of {arguments}"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable of C, which does not tell
+        return
+    try:
+        signature.bind(*arguments.split(","))
+    except TypeError as error:
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': takes {signature}, but is called with {arguments}: {error}"
+        ) from error
+
+
+def told(error: Exception) -> str:
+    """An error of somebody else's code; with its kind where the text alone may be no more than a name or a number."""
+    return str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"

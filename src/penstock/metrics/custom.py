@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
-from penstock.config.custom import make_part
+from penstock.config.custom import make_part, require_call
 from penstock.config.errors import ConfigError
 from penstock.metrics.metric import Metric
 
@@ -35,4 +35,16 @@ class CustomMetric:
                 f"custom_metric '{section.place}': has no {', '.join(missing)}; "
                 "penstock.metrics.sums.RowMean has all but the number of a row"
             )
+        require_call("metric", section, metric.update, "(preds, target)")
+        _require_number(section, metric)
         return cast(Metric, metric)
+
+
+def _require_number(section: "CustomMetricSection", metric: Metric) -> None:
+    """A metric answers with a number, be it NaN; one that cannot answer yet is asked again when it has seen rows."""
+    try:
+        value: object = metric.compute()
+    except Exception:
+        return
+    if not hasattr(value, "__float__"):
+        raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")

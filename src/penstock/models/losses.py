@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from penstock.config.custom import make_part
+from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import DataError
 from penstock.models.sessions import log_sum_by_session
 
@@ -141,9 +141,16 @@ def jrc_loss(section: "JRCLoss") -> RowLoss:
 def custom_loss(section: "CustomLoss") -> RowLoss:
     """A loss of one's own; what it gives is looked at, so that no row is left out or counted twice."""
     row_loss = make_part("loss", section)
+    require_call("loss", section, row_loss, "(predictions, labels)")
 
     def loss(predictions: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-        return one_of_each_row(row_loss(predictions, labels_B), labels_B, section.place)
+        try:
+            losses_B = row_loss(predictions, labels_B)
+        except Exception as error:
+            if isinstance(predictions, torch.fx.Proxy):
+                raise
+            raise DataError(f"custom_loss '{section.place}': fails: {told(error)}") from error
+        return one_of_each_row(losses_B, predictions, labels_B, section.place)
 
     return loss
 
@@ -165,8 +172,20 @@ def kind_of(name: str, section: Any) -> LossKind:
 
 
 @torch.fx.wrap
-def one_of_each_row(losses_B: torch.Tensor, labels_B: torch.Tensor, place: str) -> torch.Tensor:
-    """The same losses, if there is one for each row."""
+def one_of_each_row(
+    losses_B: torch.Tensor, predictions: torch.Tensor, labels_B: torch.Tensor, place: str
+) -> torch.Tensor:
+    """The same losses, if there is one for each row, and something can be learned from them."""
+    if not isinstance(losses_B, torch.Tensor):
+        given_type = type(losses_B).__name__
+        raise DataError(
+            f"custom_loss '{place}': gives {given_type}; give a tensor with one loss for each row"
+        )
+    if predictions.requires_grad and not losses_B.requires_grad:
+        raise DataError(
+            f"custom_loss '{place}': has no gradient, so that nothing can be learned from it; work it out from the "
+            "predictions by torch functions, without detach or no_grad"
+        )
     if losses_B.shape != labels_B.shape:
         given, rows = tuple(losses_B.shape), len(labels_B)
         raise DataError(f"custom_loss '{place}': gives shape {given} for {rows} rows; give one loss for each")

@@ -1,5 +1,6 @@
 """Optimizers of everything that is not an embedding table."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,21 @@ def _told(section: "DenseOptions", *names: str) -> dict[str, Any]:
 
 def custom(section: "CustomOptimizer") -> Factory:
     """A class of one's own, called with parameters, lr and its options."""
-    return lambda parameters: make_part("optimizer", section, parameters, lr=section.lr)
+    return lambda parameters: _usable(section, make_part("optimizer", section, parameters, lr=section.lr))
+
+
+def _usable(section: "CustomOptimizer", made: object) -> torch.optim.Optimizer:
+    if not isinstance(made, torch.optim.Optimizer):
+        raise ConfigError(
+            f"custom_optimizer '{section.place}': gives {type(made).__name__}, no torch.optim.Optimizer"
+        )
+    closure = inspect.signature(made.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise ConfigError(
+            f"custom_optimizer '{section.place}': its step needs a closure that computes the loss again, which there "
+            "is not; choose an optimizer whose step is called alone"
+        )
+    return made
 
 
 DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {

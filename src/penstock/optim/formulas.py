@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 
-from penstock.config.custom import make_part
+from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import ConfigError
 from penstock.optim.sections import (
     ConstantLR,
@@ -27,14 +27,18 @@ def constant(_section: ConstantLR) -> Formula:
 def custom(section: CustomLR) -> Formula:
     """What the function at the section's place gives; a rate that is no number from 0 on is refused."""
     formula = make_part("learning_rate", section)
+    require_call("learning_rate", section, formula, "(base, completed)")
 
     def rate(base: float, completed: int) -> float:
-        value = float(formula(base, completed))
-        if not (math.isfinite(value) and value >= 0):
-            raise ConfigError(
-                f"custom_learning_rate '{section.place}': gives {value} after {completed}, no rate"
-            )
-        return value
+        try:
+            value = formula(base, completed)
+        except Exception as error:
+            raise ConfigError(f"{name}: fails after {completed}: {told(error)}") from error
+        if not hasattr(value, "__float__") or not math.isfinite(value) or value < 0:
+            raise ConfigError(f"{name}: gives {value!r} after {completed}, no rate")
+        return float(value)
+
+    name = f"custom_learning_rate '{section.place}'"
 
     return rate
 

@@ -20,11 +20,30 @@ SMALLER_IS_BETTER = frozenset(
 """Metrics of which less is better, with and without a tower's name behind them; so it is of all losses."""
 
 
+LARGER_IS_BETTER = frozenset(
+    {
+        "auc",
+        "multiclass_auc",
+        "grouped_auc",
+        "xauc",
+        "grouped_xauc",
+        "accuracy",
+        "recall_at_k",
+        "hit_rate_at_k",
+        "ndcg_at_k",
+    }
+)
+"""Metrics of which more is better, up to 1; a metric of one's own is in neither set."""
+
+
 def smaller_is_better(metric: str, losses: Collection[str]) -> bool:
     """What the name of a result says about its direction: `log_loss_buy` is a log_loss."""
-    return metric in losses or any(
-        metric == name or metric.startswith(f"{name}_") for name in SMALLER_IS_BETTER
-    )
+    return metric in losses or is_one_of(metric, SMALLER_IS_BETTER)
+
+
+def is_one_of(metric: str, names: Collection[str]) -> bool:
+    """Whether a result is that of one of these metrics, be it of a tower."""
+    return any(metric == name or metric.startswith(f"{name}_") for name in names)
 
 
 def larger_is_better(export: ExportConfig, losses: Collection[str]) -> bool:

@@ -8,21 +8,28 @@ from collections.abc import Iterator, Sequence
 from penstock.config.errors import Problem
 from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
-from penstock.loops.sections import EarlyStopping
+from penstock.loops.sections import EarlyStopping, TrainConfig
+from penstock.optim.sections import MetricMode
+from penstock.pipeline.best import LARGER_IS_BETTER, is_one_of, smaller_is_better
 
 BEST_METRIC = "export_config.best_exporter_metric"
-_BEST_NEAR_1 = "calibration"
-_NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
+BEST_NEAR_1 = "calibration"
+NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
 
 
-def best_metric_problems(export: ExportConfig, known: Sequence[str]) -> Iterator[Problem]:
+def best_metric_problems(
+    export: ExportConfig, known: Sequence[str], losses: Sequence[str]
+) -> Iterator[Problem]:
     """A metric that picks the best checkpoint, where one is asked for, must be one that evaluation gives."""
-    if not _asks_for_best(export):
-        return
-    if export.best_exporter_metric not in known:
-        yield Problem(BEST_METRIC, not_given(export.best_exporter_metric, known))
-    if export.best_exporter_metric.startswith(_BEST_NEAR_1):
-        yield Problem(BEST_METRIC, _NO_DIRECTION)
+    name, larger = export.best_exporter_metric, export.metric_larger_is_better
+    if _asks_for_best(export) and name not in known:
+        yield Problem(BEST_METRIC, not_given(name, known))
+    if _asks_for_best(export) and name.startswith(BEST_NEAR_1):
+        yield Problem(BEST_METRIC, NO_DIRECTION)
+    elif "metric_larger_is_better" in export.model_fields_set:
+        problem = wrong_direction(name, larger, losses)
+        if problem is not None:
+            yield Problem("export_config.metric_larger_is_better", f"is {str(larger).lower()}, but {problem}")
 
 
 def best_metric_remark(export: ExportConfig, known: Sequence[str]) -> str | None:
@@ -33,15 +40,51 @@ def best_metric_remark(export: ExportConfig, known: Sequence[str]) -> str | None
 
 
 def early_stopping_problems(
-    section: EarlyStopping, known: Sequence[str], evaluated: bool
+    section: EarlyStopping, known: Sequence[str], losses: Sequence[str]
 ) -> Iterator[Problem]:
-    """What decides when to stop must be evaluated, by a metric that evaluation gives."""
+    """What decides when to stop must be a metric that evaluation gives, and be able to get better."""
     if known and section.metric not in known:
         yield Problem("train_config.early_stopping.metric", not_given(section.metric, known))
-    if section.metric.startswith(_BEST_NEAR_1):
-        yield Problem("train_config.early_stopping.metric", _NO_DIRECTION)
+    if section.metric.startswith(BEST_NEAR_1):
+        yield Problem("train_config.early_stopping.metric", NO_DIRECTION)
+    elif "mode" in section.model_fields_set:
+        problem = wrong_direction(section.metric, section.mode is MetricMode.max, losses)
+        if problem is not None:
+            yield Problem("train_config.early_stopping.mode", f"is {section.mode}, but {problem}")
+    if section.min_delta >= 1 and is_one_of(section.metric, LARGER_IS_BETTER):
+        message = (
+            f"is {section.min_delta}, but {section.metric} is between 0 and 1 and never gets so much better"
+        )
+        yield Problem("train_config.early_stopping.min_delta", message)
+
+
+def cadence_problems(train: TrainConfig, path: str, evaluated: bool) -> Iterator[Problem]:
+    """What learns from evaluations at `path` needs some before the end."""
     if not evaluated:
-        yield Problem("train_config.early_stopping", "needs eval_input_path: without it nothing is evaluated")
+        yield Problem(path, "needs eval_input_path: without it nothing is evaluated")
+    elif not evaluates_on_the_way(train):
+        yield Problem(
+            path,
+            "learns from evaluations, which come only after the end; set train_config.eval_steps",
+        )
+
+
+def evaluates_on_the_way(train: TrainConfig) -> bool:
+    """Whether the turn of an evaluation may come; the run file does not say how many steps an epoch has."""
+    steps = train.eval_steps or train.save_checkpoints_steps
+    epochs = 0 if train.eval_steps else train.save_checkpoints_epochs or 0
+    in_steps = steps > 0 and (train.num_steps is None or steps <= train.num_steps)
+    in_epochs = epochs > 0 and (train.num_epochs is None or epochs <= train.num_epochs)
+    return in_steps or in_epochs
+
+
+def wrong_direction(metric: str, larger: bool, losses: Sequence[str]) -> str | None:
+    """What a name says against this direction; None where it says nothing, as that of a metric of one's own."""
+    if larger and smaller_is_better(metric, losses):
+        return f"less {metric} is better"
+    if not larger and metric not in losses and is_one_of(metric, LARGER_IS_BETTER):
+        return f"more {metric} is better"
+    return None
 
 
 def not_given(name: str, known: Sequence[str]) -> str:

@@ -15,11 +15,13 @@ from penstock.pipeline.averages import average_problems
 from penstock.pipeline.deciding_metrics import (
     best_metric_problems,
     best_metric_remark,
+    cadence_problems,
     early_stopping_problems,
 )
 from penstock.pipeline.device_checks import device_problems
+from penstock.pipeline.idle_settings import idle_settings
 from penstock.pipeline.run_config import RunConfig
-from penstock.pipeline.schedule_checks import minimum_problems, plateau_problems
+from penstock.pipeline.schedule_checks import plateau_problems, rate_problems
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,8 @@ def require_for_training(run: RunConfig) -> None:
             *_train_config(run),
             *device_problems(run.train_config),
             *average_problems(run),
-            *minimum_problems(run.train_config),
+            *idle_settings(run.train_config),
+            *rate_problems(run.train_config),
             *plateau_problems(
                 run.train_config, result_names(run.model), loss_names(run.model), bool(run.eval_input_path)
             ),
@@ -121,7 +124,7 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
 
 def _best_metric(run: RunConfig) -> Iterator[Problem]:
     if run.model is not None:
-        yield from best_metric_problems(run.export_config, result_names(run.model))
+        yield from best_metric_problems(run.export_config, result_names(run.model), loss_names(run.model))
 
 
 def _tell_of_best_metric(run: RunConfig) -> None:
@@ -134,9 +137,12 @@ def _tell_of_best_metric(run: RunConfig) -> None:
 
 
 def _early_stopping(run: RunConfig) -> Iterator[Problem]:
-    section = run.train_config.early_stopping if run.train_config is not None else None
-    if section is not None:
-        yield from early_stopping_problems(section, result_names(run.model), bool(run.eval_input_path))
+    train = run.train_config
+    if train is not None and train.early_stopping is not None:
+        yield from early_stopping_problems(
+            train.early_stopping, result_names(run.model), loss_names(run.model)
+        )
+        yield from cadence_problems(train, "train_config.early_stopping", bool(run.eval_input_path))
 
 
 def loss_names(model: ModelConfig | None) -> list[str]:

@@ -13,6 +13,7 @@ from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
+from penstock.pipeline.class_checks import class_findings
 from penstock.pipeline.table_checks import factorisation_findings, table_findings, width_findings
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
     )
     yield from _repeated(("metrics",), "", [_chosen_name(metric, "metric") for metric in model.metrics])
     yield from _repeated(("losses",), "", [_chosen_name(loss, "loss") for loss in model.losses])
+    yield from class_findings(model)
     chosen = model.chosen("model")
     if chosen is not None and isinstance(chosen[1], GroupedModel):
         yield from _below(("feature_groups",), _model_groups(chosen[0], chosen[1], model.feature_groups))
@@ -93,6 +95,7 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
     yield from _repeated((chosen[0], "task_towers"), "tower_name", names)
     for index, tower in enumerate(towers):
         place = (chosen[0], "task_towers", index)
+        yield from _below(place, class_findings(tower))
         for field, known, kind in (
             ("label_name", data.label_fields, "label in data_config.label_fields"),
             ("task_space_indicator_label", data.label_fields, "label in data_config.label_fields"),

@@ -6,12 +6,18 @@ from penstock.config.errors import Problem
 from penstock.loops.sections import TrainConfig
 from penstock.optim.sections import MetricMode, ReduceOnPlateauLR, SparseOptimizer, minimum_problem
 from penstock.optim.sections.dense import DenseOptimizerOptions
-from penstock.pipeline.best import smaller_is_better
-from penstock.pipeline.deciding_metrics import not_given
+from penstock.optim.sections.schedules import WarmupOptions
+from penstock.pipeline.deciding_metrics import (
+    BEST_NEAR_1,
+    NO_DIRECTION,
+    cadence_problems,
+    not_given,
+    wrong_direction,
+)
 
 
-def minimum_problems(train: TrainConfig | None) -> Iterator[Problem]:
-    """No schedule has a minimum above the rate that it starts from."""
+def rate_problems(train: TrainConfig | None) -> Iterator[Problem]:
+    """No schedule has a minimum above its base rate, or a warm-up that falls or has no steps."""
     for path, options in _schedules(train):
         schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
         if schedule is None or optimizer is None:
@@ -19,6 +25,20 @@ def minimum_problems(train: TrainConfig | None) -> Iterator[Problem]:
         problem = minimum_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
         if problem is not None:
             yield Problem(f"{path}.{schedule[0]}.min_learning_rate", problem)
+        warm_up = _warm_up_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
+        if warm_up is not None:
+            yield Problem(f"{path}.{schedule[0]}.warmup_learning_rate", warm_up)
+
+
+def _warm_up_problem(schedule: object, base: float, base_name: str) -> str | None:
+    if not isinstance(schedule, WarmupOptions) or not schedule.warmup_learning_rate:
+        return None
+    start = schedule.warmup_learning_rate
+    if not schedule.warmup_size:
+        return f"is {start}, but the warm-up has no steps; set warmup_size"
+    if 0.0 < base < start:
+        return f"is {start}, above {base_name} {base}, to which a warm-up rises; lower one or raise the other"
+    return None
 
 
 def plateau_problems(
@@ -28,6 +48,8 @@ def plateau_problems(
 
     Less of the `losses` and of some metrics is better, which `mode` has to say.
     """
+    if train is None:
+        return
     for path, options in _schedules(train):
         chosen = options.chosen("learning_rate")
         if chosen is None or not isinstance(chosen[1], ReduceOnPlateauLR):
@@ -35,10 +57,12 @@ def plateau_problems(
         place, metric = f"{path}.{chosen[0]}", chosen[1].metric
         if known and metric not in known:
             yield Problem(f"{place}.metric", not_given(metric, known))
-        elif chosen[1].mode is MetricMode.max and smaller_is_better(metric, losses):
-            yield Problem(f"{place}.mode", f"is max, but less {metric} is better; write mode: min")
-        if not evaluated:
-            yield Problem(place, "needs eval_input_path: without it nothing is evaluated")
+        elif metric.startswith(BEST_NEAR_1):
+            yield Problem(f"{place}.metric", NO_DIRECTION)
+        elif problem := wrong_direction(metric, chosen[1].mode is MetricMode.max, losses):
+            other = "min" if chosen[1].mode is MetricMode.max else "max"
+            yield Problem(f"{place}.mode", f"is {chosen[1].mode}, but {problem}; write mode: {other}")
+        yield from cadence_problems(train, place, evaluated)
 
 
 def _schedules(train: TrainConfig | None) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:

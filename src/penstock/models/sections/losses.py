@@ -3,25 +3,28 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Self
 
-from pydantic import model_validator
+from pydantic import Field, NonNegativeFloat, model_validator
 
 from penstock.config.custom import NamedPart
 from penstock.config.markers import Refused
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
 
+Smoothing = Annotated[float, Field(ge=0, lt=1)]
+"""The share of a label that is given away; with 1 nothing of it would be left to learn."""
+
 
 class BinaryCrossEntropy(Section):
     """For a label of 0 or 1."""
 
-    label_smoothing: Probability = 0.0
+    label_smoothing: Smoothing = 0.0
     """s in y * (1 - s) + s / 2."""
 
 
 class SoftmaxCrossEntropy(Section):
     """For a label that is one of num_class classes."""
 
-    label_smoothing: Probability = 0.0
+    label_smoothing: Smoothing = 0.0
     """Share of the target spread evenly over the classes."""
 
 
@@ -32,21 +35,21 @@ class L2Loss(Section):
 class JRCLoss(Section):
     """Ranking within a session and calibration together."""
 
-    session_name: str
+    session_name: Annotated[str, Field(min_length=1)]
     """Feature or column that tells which rows belong to one session."""
 
-    alpha: float = 0.5
+    alpha: Probability = 0.5
     """Weight of the calibration part against the ranking part."""
 
 
 class BinaryFocalLoss(Section):
     """Cross entropy that looks more at rows that are still wrong."""
 
-    gamma: float = 2.0
+    gamma: NonNegativeFloat = 2.0
     """How strongly rows that are already right are played down."""
 
-    alpha: float = 0.5
-    """Weight of positive rows against negative ones."""
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """Weight of positive rows against negative ones, which have 1 - alpha."""
 
 
 class SidReconLoss(Section):

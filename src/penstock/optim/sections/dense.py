@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, mod
 from penstock.config.custom import CustomPart
 from penstock.config.markers import Ignored
 from penstock.config.section import Section
-from penstock.config.values import Probability
 from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay, refuse_unusable_rate
 from penstock.optim.sections.schedules import ScheduleOptions
 
@@ -29,10 +28,10 @@ class DenseOptions(Section):
 class SGDOptimizer(DenseOptions):
     """Gradient descent with momentum."""
 
-    momentum: NonNegativeFloat = 0.9
+    momentum: MomentDecay = 0.9
     """Share of the last update that is kept."""
 
-    dampening: NonNegativeFloat = 0.0
+    dampening: MomentDecay = 0.0
     """Share of the gradient that does not enter the momentum."""
 
     nesterov: bool = False
@@ -96,7 +95,7 @@ class AdamWOptimizer(AdamOptions):
 class AdadeltaOptimizer(DenseOptions):
     """Adadelta."""
 
-    rho: Probability = 0.95
+    rho: MomentDecay = 0.95
     """Decay of the means."""
 
     eps: PositiveFloat = 1e-06
@@ -106,7 +105,7 @@ class AdadeltaOptimizer(DenseOptions):
 class RMSpropOptimizer(DenseOptions):
     """RMSprop."""
 
-    alpha: Probability = 0.99
+    alpha: MomentDecay = 0.99
     """Decay of the mean of squared gradients."""
 
     eps: PositiveFloat = 1e-08

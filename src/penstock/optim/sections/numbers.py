@@ -32,4 +32,4 @@ WeightDecay = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
 """A pull towards 0, from 0 on, that a parameter can still be multiplied by."""
 
 MomentDecay = Annotated[float, Field(ge=0, lt=1)]
-"""The share of a running mean that is kept; with 1 it would never learn."""
+"""The share of a running mean or an update that is kept; with 1 a mean would never learn, an update never fade."""

@@ -7,7 +7,6 @@ from typing import ClassVar
 from pydantic import NonNegativeFloat, PositiveFloat
 
 from penstock.config.section import Section
-from penstock.config.values import Probability
 from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay
 from penstock.optim.sections.schedules import ScheduleOptions
 
@@ -86,7 +85,7 @@ class FusedPartialRowWiseLAMBOptimizer(FusedMomentOptions):
 class FusedLarsSGDOptimizer(FusedOptions):
     """LARS."""
 
-    momentum: Probability = 0.9
+    momentum: MomentDecay = 0.9
     """Share of the last update that is kept."""
 
     weight_decay: WeightDecay = 0.0
@@ -96,7 +95,7 @@ class FusedLarsSGDOptimizer(FusedOptions):
 class FusedAdadeltaOptimizer(FusedOptions):
     """Adadelta."""
 
-    rho: Probability = 0.95
+    rho: MomentDecay = 0.95
     """Decay of the means."""
 
     eps: PositiveFloat = 1e-06
@@ -109,7 +108,7 @@ class FusedAdadeltaOptimizer(FusedOptions):
 class FusedRMSpropOptimizer(FusedOptions):
     """RMSprop."""
 
-    alpha: Probability = 0.99
+    alpha: MomentDecay = 0.99
     """Decay of the mean of squared gradients."""
 
     eps: PositiveFloat = 1e-08

@@ -104,7 +104,7 @@ class GroupWeight(StrEnum):
 class GroupedAUC(Section):
     """Mean over groups of each group's exact area under the ROC curve."""
 
-    grouping_key: str
+    grouping_key: Annotated[str, Field(min_length=1)]
     """Column that tells which rows belong together; need not be a feature."""
 
     weight: GroupWeight = GroupWeight.none
@@ -139,7 +139,7 @@ class XAUC(Section):
 class GroupedXAUC(Section):
     """XAUC of each group, weighted by its rows."""
 
-    grouping_key: str
+    grouping_key: Annotated[str, Field(min_length=1)]
     """Column that tells which rows belong together; need not be a feature."""
 
     max_pairs_per_group: PositiveInt = 100

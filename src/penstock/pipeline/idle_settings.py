@@ -1,0 +1,54 @@
+"""Settings of the training that are written, and change nothing as they stand: what they are missing."""
+
+from collections.abc import Iterator
+
+from penstock.config.errors import Problem
+from penstock.config.section import Section
+from penstock.loops.sections import TrainConfig
+from penstock.optim.sections import FusedRowWiseAdagradOptimizer, SparseOptimizer, WeightDecayMode
+from penstock.optim.sections.sparse import FusedOptions
+
+_SPARSE = "train_config.sparse_optimizer"
+
+
+def idle_settings(train: TrainConfig | None) -> Iterator[Problem]:
+    """Everything of train_config that waits for another setting."""
+    if train is None:
+        return
+    yield from _fine_tuning(train)
+    yield from _clipping(train)
+    yield from _of_tables(train.sparse_optimizer)
+
+
+def _fine_tuning(train: TrainConfig) -> Iterator[Problem]:
+    if train.fine_tune_ckpt_param_map and not train.fine_tune_checkpoint:
+        message = "names parameters of train_config.fine_tune_checkpoint, which is not set"
+        yield Problem("train_config.fine_tune_ckpt_param_map", message)
+
+
+def _clipping(train: TrainConfig) -> Iterator[Problem]:
+    section = train.grad_clipping
+    if section is not None and section.model_fields_set and "clipping_type" not in section.model_fields_set:
+        message = "is none where it is not written, so that nothing is clipped; write norm or value"
+        yield Problem("train_config.grad_clipping.clipping_type", message)
+
+
+def _of_tables(section: SparseOptimizer) -> Iterator[Problem]:
+    chosen = section.chosen("optimizer")
+    if chosen is None:
+        return
+    place, options = f"{_SPARSE}.{chosen[0]}", chosen[1]
+    if (
+        isinstance(options, FusedOptions)
+        and _is_written(options, "max_gradient")
+        and not options.gradient_clipping
+    ):
+        yield Problem(f"{place}.max_gradient", "bounds nothing without gradient_clipping: true")
+    decays = isinstance(options, FusedRowWiseAdagradOptimizer) and options.weight_decay
+    if decays and options.weight_decay_mode is WeightDecayMode.NONE:
+        message = f"is {options.weight_decay}, but weight_decay_mode is NONE; write L2 or DECOUPLE"
+        yield Problem(f"{place}.weight_decay", message)
+
+
+def _is_written(section: Section, name: str) -> bool:
+    return name in section.model_fields_set

@@ -1,0 +1,49 @@
+"""Settings that change nothing as they stand."""
+
+import pytest
+
+from penstock.pipeline.idle_settings import idle_settings
+from penstock.pipeline.run_config import RunConfig
+from tests.pipeline.test_run_config import run_data
+
+
+def told(**settings):
+    data = run_data()
+    data["train_config"] |= settings
+    train = RunConfig.model_validate(data).train_config
+    return {problem.path.removeprefix("train_config."): problem.message for problem in idle_settings(train)}
+
+
+def test_nothing_is_said_of_settings_that_do_something():
+    assert told(grad_clipping={"clipping_type": "norm", "max_gradient": 2.0}) == {}
+    assert told(sparse_optimizer={"sgd_optimizer": {"gradient_clipping": True, "max_gradient": 2.0}}) == {}
+    assert told(grad_clipping={"clipping_type": "none", "max_gradient": 2.0}) == {}  # switched off by name
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "message"),
+    [
+        (
+            {"fine_tune_ckpt_param_map": "names.txt"},
+            "fine_tune_ckpt_param_map",
+            "names parameters of train_config.fine_tune_checkpoint, which is not set",
+        ),
+        (
+            {"grad_clipping": {"max_gradient": 2.0}},
+            "grad_clipping.clipping_type",
+            "is none where it is not written, so that nothing is clipped; write norm or value",
+        ),
+        (
+            {"sparse_optimizer": {"sgd_optimizer": {"max_gradient": 2.0}}},
+            "sparse_optimizer.sgd_optimizer.max_gradient",
+            "bounds nothing without gradient_clipping: true",
+        ),
+        (
+            {"sparse_optimizer": {"rowwise_adagrad_optimizer": {"weight_decay": 0.1}}},
+            "sparse_optimizer.rowwise_adagrad_optimizer.weight_decay",
+            "is 0.1, but weight_decay_mode is NONE; write L2 or DECOUPLE",
+        ),
+    ],
+)
+def test_a_setting_that_waits_for_another_is_told(settings, path, message):
+    assert told(**settings) == {path: message}
