@@ -10,16 +10,13 @@ from penstock.config.errors import ConfigError
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
-from penstock.models.pareto import check_minimums, pareto_total
+from penstock.models.pareto import ParetoTotal, check_minimums
 from penstock.models.table_plan import plan_tables
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
     from penstock.models.sections import ModelConfig, TaskTower
-
-# Its gradients need tensors: a traced model calls it as it is.
-torch.fx.wrap("pareto_total")
 
 
 class MultiTaskModel(Model):
@@ -34,9 +31,11 @@ class MultiTaskModel(Model):
         self.group = model.feature_groups[0].group_name
         plan = plan_tables(model.feature_groups, inputs.features)
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
-        self.pareto_minimums: tuple[float, ...] | None = None
+        self.pareto: ParetoTotal | None = None
         if model.use_pareto_loss_weight:
-            self.pareto_minimums = check_minimums([tower.pareto_min_loss_weight for tower in towers], path)
+            self.pareto = ParetoTotal(
+                check_minimums([tower.pareto_min_loss_weight for tower in towers], path)
+            )
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
         """What each tower sees of the joined feature group (B, width)."""
@@ -61,14 +60,14 @@ class MultiTaskModel(Model):
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
         """As for every model; with use_pareto_loss_weight the total is weighed so that no task gets worse."""
-        if self.pareto_minimums is None:
+        if self.pareto is None:
             return super().learn(batch)
         joined = self.embedding_group(batch)[self.group]
         predictions = self._predict_from(joined, batch)
         losses = self.loss(predictions, batch)
         of_tasks = [torch.stack([losses[name] for name in task.loss_names]).sum() for task in self.tasks]
         shared = [joined, *self.shared_parameters()]
-        total = pareto_total(of_tasks, shared, list(self.pareto_minimums), self.gradient_scale)
+        total: torch.Tensor = self.pareto(of_tasks, shared, self.gradient_scale)
         return total, losses, predictions
 
     def _predict_from(self, joined: torch.Tensor, batch: Batch) -> Tensors:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from penstock.config.errors import ConfigError
+from penstock.runtime.collectives import Collectives
 
 FloatArray = NDArray[np.float64]
 
@@ -33,11 +35,18 @@ def check_minimums(minimums: Sequence[float], path: str) -> tuple[float, ...]:
 
 
 def pareto_total(
-    losses: list[torch.Tensor], shared: list[torch.Tensor], minimums: list[float], scale: float = 1.0
+    losses: list[torch.Tensor],
+    shared: list[torch.Tensor],
+    minimums: list[float],
+    scale: float = 1.0,
+    collectives: Collectives | None = None,
 ) -> torch.Tensor:
     """The weighted sum of the losses. `shared` are the tensors of the graph that all of them depend on.
 
-    `scale` makes the gradients larger where small ones would be lost; weights do not depend on it.
+    `scale` makes the gradients larger where small ones would be lost; weights do not depend on it. With `collectives`
+    the Gram matrices of all ranks are added, so that all find the same weights; every rank must call. That is the
+    matrix of all rows for vectors that were looked up, which belong to rows, and leaves out products of gradients of
+    different ranks for parameters.
 
     Tables whose update is fused into the backward pass have no gradient to look at: the vectors that were looked up
     in them stand for them. No gradient is looked for beyond `shared`, so that tables do not move here.
@@ -45,9 +54,32 @@ def pareto_total(
     moving = [tensor for tensor in shared if tensor.requires_grad]
     scaled = [loss * scale for loss in losses] if scale != 1 else losses
     gram = gram_matrix(scaled, moving) if moving else np.zeros((len(losses), len(losses)))
+    if collectives is not None:
+        gram = collectives.sum(gram)
     weights = pareto_weights(gram, np.asarray(minimums, np.float64))
     stacked = torch.stack(losses)
     return (stacked * torch.as_tensor(weights, dtype=stacked.dtype, device=stacked.device)).sum()
+
+
+# Its gradients need tensors: a traced model calls it as it is.
+torch.fx.wrap("pareto_total")
+
+
+class ParetoTotal(nn.Module):
+    """The same with the settings of a model; a module, so that a pipeline that traces a model calls it as it is."""
+
+    collectives: Collectives | None = None
+    """How ranks exchange, where there are several."""
+
+    def __init__(self, minimums: Sequence[float]) -> None:
+        super().__init__()
+        self.minimums = list(minimums)
+
+    def forward(
+        self, losses: list[torch.Tensor], shared: list[torch.Tensor], scale: float = 1.0
+    ) -> torch.Tensor:
+        """The weighted sum of the losses."""
+        return pareto_total(losses, shared, self.minimums, scale, self.collectives)
 
 
 def gram_matrix(losses: Sequence[torch.Tensor], shared: Sequence[torch.Tensor]) -> FloatArray:

@@ -130,7 +130,10 @@ class Task:
         labels_B, weights_B = batch.labels[self.label], self._row_weights(batch)
         try:
             return {
-                name + self.suffix: weighted_mean(loss.rows(predictions, labels_B, batch), weights_B)
+                name + self.suffix: in_step(
+                    weighted_mean(loss.rows(predictions, labels_B, batch), weights_B),
+                    batch.step_shares.get(self.suffix),
+                )
                 * self.weight
                 for name, loss in self._losses.items()
             }
@@ -139,10 +142,13 @@ class Task:
             raise DataError.at(f"{error}{place}", column=self.label) from error
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """By the name of each loss, the sum of its rows' weights; a row without any weighs 1."""
+        """By the name of each loss, the sum of its rows' weights."""
+        return dict.fromkeys(self.loss_names, self.weight_of(batch))
+
+    def weight_of(self, batch: Batch) -> float:
+        """The sum of the weights of a batch's rows; a row without any weighs 1."""
         weights = self._row_weights(batch)
-        total = float(batch.num_rows if weights is None else weights.sum(dtype=torch.float64))
-        return dict.fromkeys(self.loss_names, total)
+        return float(batch.num_rows if weights is None else weights.sum(dtype=torch.float64))
 
     @property
     def loss_names(self) -> tuple[str, ...]:
@@ -172,6 +178,12 @@ class Task:
             raise ConfigError.at(path, str(error)) from error
         gives = kind.predictions(self.num_class)
         return result_name(name, section), _TaskLoss(row_loss, kind.reads + self.suffix, session, gives)
+
+
+@torch.fx.wrap
+def in_step(loss: torch.Tensor, share: torch.Tensor | None) -> torch.Tensor:
+    """A loss as it counts in a step of several ranks (`models.ranks`); that of a rank without rows is 0."""
+    return loss if share is None else torch.where(share == 0, torch.zeros_like(loss), loss * share)
 
 
 def masked(output_BK: torch.Tensor, mask_BK: torch.Tensor) -> torch.Tensor:

@@ -42,6 +42,9 @@ class Batch(Pipelineable):
 
     sample_weights: dict[str, torch.Tensor] = field(default_factory=dict)
     additional_infos: dict[str, torch.Tensor] = field(default_factory=dict)
+    step_shares: dict[str, torch.Tensor] = field(default_factory=dict)
+    """By the suffix of a task, on several ranks: what these rows weigh in it, beside the mean of all ranks."""
+
     dummy: bool = False
     """No rows of the data: only there so that this rank takes the step."""
 
@@ -123,6 +126,7 @@ class Batch(Pipelineable):
             ("jagged_labels", self.jagged_labels),
             ("sample_weights", self.sample_weights),
             ("additional_infos", self.additional_infos),
+            ("step_shares", self.step_shares),
         )
 
 

@@ -1,0 +1,98 @@
+"""Losses and their weights on several real processes: those of one process with all rows."""
+
+import numpy as np
+import pytest
+import torch
+
+from penstock.models.pareto import ParetoTotal
+from penstock.models.ranks import with_step_shares
+from penstock.models.sections import LossConfig
+from penstock.models.task import Task
+from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.world import World
+from penstock.tensors.batch import Batch
+from tests.distributed.two_ranks import run_on_ranks
+
+NUM_ROWS = 10
+BEGINS = {2: [0, 3, NUM_ROWS], 3: [0, 0, 4, NUM_ROWS]}
+"""Rows of each rank; the first of three has none."""
+
+
+def tasks():
+    """One whose rows weigh differently, and one whose rows weigh the same."""
+    losses = [LossConfig.model_validate({"binary_cross_entropy": {}})]
+    return [
+        Task(losses, "click", "importance", tower="weighted"),
+        Task(losses, "click", tower="plain", weight=0.5),
+    ]
+
+
+def losses_and_gradient(begin, end, collectives=None):
+    generator = torch.Generator().manual_seed(0)
+    features, labels, weights = (torch.rand(NUM_ROWS, generator=generator) for _ in range(3))
+    weights[0] = 0.0
+    rows = slice(begin, end)
+    batch = Batch(
+        labels={"click": (labels[rows] > 0.5).float()}, sample_weights={"importance": weights[rows]}
+    )
+    if collectives is not None:
+        batch = with_step_shares(batch, tasks(), collectives)
+    slope = torch.tensor(2.0, requires_grad=True)
+    losses = {}
+    for task in tasks():
+        predictions = task.predictions((slope * features[rows]).unsqueeze(1), batch)
+        losses |= task.losses(predictions, batch)
+    torch.stack(list(losses.values())).sum().backward()
+    return np.array([*(loss.item() for loss in losses.values()), slope.grad.item()])
+
+
+def take_part(world: World, collectives: Collectives) -> list[float]:
+    """The mean over ranks, as ranks average gradients."""
+    begins = BEGINS[world.num_ranks]
+    own = losses_and_gradient(begins[world.rank], begins[world.rank + 1], collectives)
+    return (collectives.sum(own) / world.num_ranks).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_losses_and_gradients_of_ranks_average_to_those_of_one_process(num_ranks):
+    expected = pytest.approx(losses_and_gradient(0, NUM_ROWS), rel=1e-5)
+
+    assert run_on_ranks(num_ranks, take_part) == [expected] * num_ranks
+
+
+def test_one_process_has_the_whole_share():
+    assert losses_and_gradient(0, NUM_ROWS, OneProcess()) == pytest.approx(losses_and_gradient(0, NUM_ROWS))
+
+
+def test_rows_that_weigh_nothing_anywhere_have_no_share():
+    batch = Batch(labels={"click": torch.ones(2)}, sample_weights={"importance": torch.zeros(2)})
+
+    shares = with_step_shares(batch, tasks(), OneProcess()).step_shares
+
+    assert {suffix: share.item() for suffix, share in shares.items()} == {"_weighted": 0.0, "_plain": 1.0}
+
+
+def pareto_weights_of(begin, end, collectives=None):
+    """Two losses of vectors that were looked up for rows; the gradient of the total tells their weights."""
+    generator = torch.Generator().manual_seed(1)
+    first, second = (torch.randn(NUM_ROWS, 3, generator=generator)[begin:end] for _ in range(2))
+    looked_up = torch.zeros(end - begin, 3, requires_grad=True)
+    total = ParetoTotal([0.1, 0.0])
+    total.collectives = collectives
+    losses = [(looked_up * first).sum() + 1.0, (looked_up * second * 2).sum()]
+    weight = total(losses, [looked_up]).item()  # the losses themselves are 1 and 0
+    return [weight, 1.0 - weight]
+
+
+def weigh(world: World, collectives: Collectives) -> list[float]:
+    begins = BEGINS[world.num_ranks]
+    return pareto_weights_of(begins[world.rank], begins[world.rank + 1], collectives)
+
+
+@pytest.mark.slow
+def test_pareto_weights_are_those_of_the_rows_of_all_ranks():
+    expected = pytest.approx(pareto_weights_of(0, NUM_ROWS), rel=1e-5)
+
+    assert pareto_weights_of(0, 3) != expected
+    assert run_on_ranks(2, weigh) == [expected, expected]
