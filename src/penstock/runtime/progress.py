@@ -129,6 +129,12 @@ class ProgressLogger:
         if crossed and self._clock() - self._shown_at >= self._min_seconds:
             self._show()
 
+    def refresh(self, fields: Callable[[], Fields]) -> None:
+        """Show what goes on inside a unit that takes long."""
+        self._fields = fields
+        if self._clock() - self._shown_at >= self._min_seconds:
+            self._show()
+
     def note(self, line: str) -> None:
         """Show a line that stays."""
         self._display.note(line)

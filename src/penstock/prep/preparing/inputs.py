@@ -2,9 +2,7 @@
 
 import os
 import re
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
@@ -12,6 +10,7 @@ from penstock.readers.files import DataFile, list_files
 from penstock.readers.fingerprints import ends_checksum
 from penstock.readers.uris import is_uri
 from penstock.store.checksums import file_checksum
+from penstock.store.manifest import InputRecord
 
 INPUT_PATH = "preprocessing.input_path"
 
@@ -60,37 +59,19 @@ def _files_in(part: str) -> Iterator[DataFile]:
         yield from list_files(os.path.join(folder, name))
 
 
-@dataclass(frozen=True, slots=True)
-class InputMark:
-    """What tells whether a raw file is still the same: its size, its bytes, and when it was last written."""
-
-    path: str
-    size_bytes: int
-    checksum: int
-    modified_ns: int | None
-    """None: the file is in a store that does not say."""
-
-
-def mark_input(file: DataFile) -> InputMark:
-    """Look at a file: all of its bytes, or of a file in a store the first and the last."""
+def mark_input(file: DataFile) -> InputRecord:
+    """Look at a file: at all of its bytes, or of a file in a store at the first and the last."""
     if is_uri(file.path):
-        return InputMark(file.path, file.size_bytes, ends_checksum(file), None)
+        return InputRecord(file.path, file.size_bytes, ends_checksum(file))
     path = Path(file.path)
     modified_ns = path.stat().st_mtime_ns
-    return InputMark(file.path, file.size_bytes, file_checksum(path), modified_ns)
+    return InputRecord(file.path, file.size_bytes, file_checksum(path), modified_ns)
 
 
-def is_same_input(mark: InputMark, file: DataFile) -> bool:
-    """Whether a file is the one that was seen; its bytes are read only where size and time do not tell."""
-    if file.size_bytes != mark.size_bytes:
+def is_same_input(record: InputRecord, file: DataFile) -> bool:
+    """Whether a file is the one that was read; its bytes are looked at only where size and time do not tell."""
+    if file.size_bytes != record.num_bytes:
         return False
-    if mark.modified_ns is None:
-        return ends_checksum(file) == mark.checksum
-    if Path(file.path).stat().st_mtime_ns == mark.modified_ns:
+    if record.modified_ns is not None and Path(file.path).stat().st_mtime_ns == record.modified_ns:
         return True
-    return mark_input(file).checksum == mark.checksum
-
-
-def text_checksum(text: str) -> str:
-    """CRC-32 of a text, for documents."""
-    return f"{zlib.crc32(text.encode()):08x}"
+    return mark_input(file).checksum == record.checksum

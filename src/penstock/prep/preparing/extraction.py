@@ -1,0 +1,135 @@
+"""A raw file -> samples or arrays: by the user's function, or column by column through the readers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import MIB
+from penstock.prep.preparing.columns import batch_arrays, find_roles
+from penstock.prep.preparing.extract_function import load_extract
+from penstock.prep.preparing.groups import groups_of, sample_group
+from penstock.prep.sections import SampleSchema
+from penstock.readers.files import DataFile
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import Wanted, survey
+from penstock.runtime.budget import Share
+from penstock.store.builder import FEATURES, LABELS, MASKS, Sample
+from penstock.store.schema import ArrayNames
+
+READER_BYTES = 64 * MIB
+"""What reading columns may hold; a file that needs more is read with as little as it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """Whole arrays of some samples."""
+
+    values: Mapping[str, NDArray[Any]]
+
+    @property
+    def num_samples(self) -> int:
+        """The length of the first axis."""
+        return len(next(iter(self.values.values()), ()))
+
+
+Item = Sample | Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How raw files become samples; the same in every process."""
+
+    place: str | None
+    """Of the user's function; None: columns as they are."""
+    declared: SampleSchema
+    reading: ReadingSection
+    group_key: str | None = None
+    """What tells the group of a sample, where splits keep groups together."""
+
+    @property
+    def names(self) -> ArrayNames:
+        """How arrays are called."""
+        return ArrayNames(self.declared.features_name, self.declared.label_prefix, self.declared.mask_prefix)
+
+    def items(self, file: DataFile) -> Iterator[Item]:
+        """What a file gives, in order, with groups where they are wanted."""
+        number = 0
+        for given in self._given(file):
+            for item in self._understood(given, file.path, number):
+                yield item
+                number += item.num_samples if isinstance(item, Arrays) else 1
+
+    def _given(self, file: DataFile) -> Iterable[Any]:
+        if self.place is None:
+            return self._read_columns(file)
+        given: Any = load_extract(self.place)(file.path)
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+            raise DataError(
+                f"{file.path}: '{self.place}' gave {_kind(given)}; it should give samples, one after the other"
+            )
+        return given
+
+    def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        columns = survey(self.reading, [file], Wanted()).columns
+        roles = find_roles(columns, self.declared, self.group_key, file.path)
+        found = survey(self.reading, [file], Wanted(roles.columns))
+        share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, READER_BYTES)))
+        with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
+            yield from batches
+
+    def _understood(self, given: Any, file: str, number: int) -> Iterator[Item]:
+        if isinstance(given, pa.RecordBatch):
+            yield self._of_batch(given, file, number)
+        elif isinstance(given, pa.Table):
+            for batch in given.to_batches():
+                yield self._of_batch(batch, file, number)
+                number += batch.num_rows
+        elif not isinstance(given, Mapping):
+            raise DataError(
+                f"{file}: sample {number}: '{self.place}' gave {_kind(given)}; it should give dicts of samples or "
+                "of whole arrays, or Arrow record batches"
+            )
+        elif FEATURES in given and np.ndim(given[FEATURES]) < 2:
+            yield self._of_sample(given, file, number)
+        else:
+            yield self._of_arrays(given, file)
+
+    def _of_sample(self, sample: Sample, file: str, number: int) -> Sample:
+        if self.group_key is None:
+            return sample
+        return {**sample, self.names.groups: sample_group(sample, self.group_key, file, number)}
+
+    def _of_batch(self, batch: pa.RecordBatch, file: str, number: int) -> Arrays:
+        roles = find_roles(batch.schema, self.declared, self.group_key, file)
+        arrays = batch_arrays(batch, roles, self.declared, file, number)
+        if self.group_key is not None:
+            arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file)
+        return Arrays(arrays)
+
+    def _of_arrays(self, given: Mapping[str, Any], file: str) -> Arrays:
+        """Arrays by their names, or in the form of a sample."""
+        arrays = {name: np.asarray(values) for name, values in given.items() if name not in (LABELS, MASKS)}
+        if FEATURES in arrays:
+            arrays[self.names.features] = arrays.pop(FEATURES)
+        arrays |= {
+            self.names.label(head): np.asarray(values) for head, values in given.get(LABELS, {}).items()
+        }
+        arrays |= {self.names.mask(head): np.asarray(values) for head, values in given.get(MASKS, {}).items()}
+        if not arrays or any(array.ndim == 0 for array in arrays.values()):
+            name = next((name for name, array in arrays.items() if array.ndim == 0), FEATURES)
+            raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
+        if self.group_key is not None:
+            groups = arrays.pop(self.group_key, None)
+            arrays[self.names.groups] = groups_of(groups, self.group_key, file)
+        return Arrays(arrays)
+
+
+def _kind(given: Any) -> str:
+    return f"an object of type {type(given).__name__}"

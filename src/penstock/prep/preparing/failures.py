@@ -1,0 +1,59 @@
+"""A raw file that cannot be used: which one, and why, in one line; how it came to be only for whoever asks."""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from penstock.config.errors import ConfigError, DataError, PenstockError
+from penstock.readers.files import DataFile
+
+
+class FileFailed(DataError):
+    """A raw file cannot be used. The text says why; `stack` is where it happened, in whatever process."""
+
+    def __init__(self, file: str, reason: str, stack: str = "") -> None:
+        super().__init__(reason)
+        self.file, self.reason, self.stack = file, reason, stack
+
+    def __reduce__(self) -> tuple[type["FileFailed"], tuple[str, str, str]]:
+        return type(self), (self.file, self.reason, self.stack)
+
+
+class Counter:
+    """The sample that is being made, for messages."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+@contextmanager
+def failing(file: DataFile, place: str | None, counter: Counter | None = None) -> Iterator[None]:
+    """Whatever goes wrong inside the block is the file's failure; a wrong run file is not."""
+    try:
+        yield
+    except (ConfigError, FileFailed):
+        raise
+    except PenstockError as error:
+        text = str(error)
+        reason = text if text.startswith(file.path) else f"{file.path}: {text}"
+        raise FileFailed(file.path, reason, traceback.format_exc()) from error
+    except Exception as error:  # the user's function may fail in any way
+        sample = "" if counter is None else f"sample {counter.number}: "
+        told = f"{type(error).__name__}: {error}".rstrip(": ")
+        who = "reading" if place is None else f"'{place}'"
+        reason = f"{file.path}: {sample}{who} failed: {told}"
+        raise FileFailed(file.path, reason, traceback.format_exc()) from error
+
+
+@contextmanager
+def blaming(files: Sequence[DataFile]) -> Iterator[None]:
+    """A sample that does not fit is its file's failure.
+
+    Numbers are checked together, so that it may be one of an earlier file than the last: the message begins with it.
+    """
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        culprit = next((file for file in reversed(files) if text.startswith(f"{file.path}: ")), files[-1])
+        raise FileFailed(culprit.path, text, traceback.format_exc()) from error

@@ -1,0 +1,159 @@
+"""The folder of batch files: what it was begun with, what is done in it, and whether one may go on.
+
+preparation.json      settings, inputs and schema, written before the first task
+tasks/task_00000.json what a task made, written when its batch files are whole
+batch_00000_00000.*   batch files
+manifest.json         all of them, written last
+log.jsonl             how it went
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.preparing.inputs import is_same_input
+from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord
+from penstock.prep.preparing.tasks import Task
+from penstock.readers.files import DataFile
+from penstock.runtime.durable import remove_partial
+from penstock.store.documents import read_document, write_document
+from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.schema import StoreSchema
+
+PLAN_NAME = "preparation.json"
+LOG_NAME = "log.jsonl"
+_KIND = "penstock preparation"
+_VERSION = 1
+_ADVICE = "put it back as it was, start anew with --restart, or choose another intermediate_dir"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a preparation was begun with; nothing of it may change until it is done."""
+
+    settings: Mapping[str, Any]
+    """Those that decide what is in the batch files."""
+    inputs: tuple[tuple[str, int], ...]
+    """Paths and sizes."""
+    schema: StoreSchema
+    columns: Mapping[str, Any]
+    """The columns of the first file, where files are read by columns."""
+
+
+class PrepFolder:
+    """One intermediate_dir."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else prepares here until this process ends, however it ends."""
+        (self.path / TASKS_FOLDER).mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ConfigError(
+                f"{self.path}: another penstock prep is writing to it; wait for it, or choose another intermediate_dir"
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def clear(self) -> None:
+        """Remove everything that a preparation wrote, and nothing else."""
+        for name in (MANIFEST_NAME, PLAN_NAME, LOG_NAME):
+            (self.path / name).unlink(missing_ok=True)
+        for path in self.path.glob("batch_*"):
+            if path.suffix in (".batch", ".npz"):
+                path.unlink()
+        shutil.rmtree(self.path / TASKS_FOLDER)
+        (self.path / TASKS_FOLDER).mkdir()
+
+    def remove_torn(self) -> None:
+        """Remove what a kill left half written."""
+        remove_partial(self.path)
+        remove_partial(self.path / TASKS_FOLDER)
+
+    def load_plan(self) -> Plan | None:
+        """What was begun here; None where nothing was."""
+        path = self.path / PLAN_NAME
+        if not path.exists():
+            self._check_empty()
+            return None
+        body = read_document(path, _KIND, _VERSION, absent="is not there")
+        return Plan(
+            settings=body["settings"],
+            inputs=tuple((entry["path"], entry["num_bytes"]) for entry in body["inputs"]),
+            schema=StoreSchema.from_document(body["schema"]),
+            columns=body["columns"],
+        )
+
+    def save_plan(self, plan: Plan) -> None:
+        """Write down what is about to begin."""
+        body = {
+            "settings": dict(plan.settings),
+            "inputs": [{"path": path, "num_bytes": num_bytes} for path, num_bytes in plan.inputs],
+            "schema": plan.schema.as_document(),
+            "columns": dict(plan.columns),
+        }
+        write_document(self.path / PLAN_NAME, _KIND, _VERSION, body)
+
+    def check_same(self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile]) -> None:
+        """Refuse to go on with other settings or files than it was begun with, naming the first that differs."""
+        present = [(file.path, file.size_bytes) for file in files]
+        difference = settings_difference(plan.settings, settings) or inputs_difference(plan.inputs, present)
+        if difference is not None:
+            raise self._changed(difference)
+
+    def done(self, task: Task, skips: bool) -> TaskRecord | None:
+        """The record of a task that need not be done again."""
+        record = TaskRecord.load(self.path, task.number)
+        if record is None or (record.left_out and not skips) or record.damage(self.path) is not None:
+            return None
+        for entry, file in zip(record.inputs, task.files, strict=True):
+            if not is_same_input(entry, file):
+                raise self._changed(f"input {file.path} has changed")
+        return record
+
+    def _changed(self, difference: str) -> DataError:
+        return DataError(f"{self.path}: was begun with something else: {difference}; {_ADVICE}")
+
+    def _check_empty(self) -> None:
+        others = [
+            path.name for path in self.path.iterdir() if path.name[0] != "." and path.name != TASKS_FOLDER
+        ]
+        if others:
+            raise DataError(
+                f"{self.path}: holds {min(others)}, which penstock prep did not begin; choose an empty intermediate_dir"
+            )
+
+
+def settings_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """The first setting that is another, in words."""
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            return f"{key} was {json.dumps(old.get(key))} and is {json.dumps(new.get(key))}"
+    return None
+
+
+def inputs_difference(old: Sequence[tuple[str, int]], new: Sequence[tuple[str, int]]) -> str | None:
+    """The first file that is another, in words."""
+    before, now = dict(old), dict(new)
+    for path, num_bytes in now.items():
+        if path not in before:
+            return f"input {path} is new"
+        if num_bytes != before[path]:
+            return f"input {path} had {before[path]} bytes and has {num_bytes}"
+    gone = next((path for path in before if path not in now), None)
+    return None if gone is None else f"input {gone} is gone"

@@ -1,0 +1,57 @@
+"""What the run file says about samples, in the terms of the work."""
+
+from typing import Any
+
+from penstock.config.errors import ConfigError
+from penstock.config.plain import section_data
+from penstock.prep.preparing.extract_function import source_checksum
+from penstock.prep.preparing.extraction import Extraction
+from penstock.prep.sections import Preprocessing, SplitBy
+from penstock.readers.sections import ReadingSection
+
+
+def extraction_of(section: Preprocessing, reading: ReadingSection) -> Extraction:
+    """How raw files become samples."""
+    return Extraction(section.extract, section.sample_schema, reading, _group_key(section))
+
+
+def feature_dtype(section: Preprocessing) -> str:
+    """The type of the features' numbers: `dtype` where it is written, else what `use_float32` says."""
+    if section.feature_dtypes:
+        raise ConfigError.at(
+            "preprocessing.feature_dtypes",
+            "is not available: all features are one array and have one type; set preprocessing.dtype",
+        )
+    if "dtype" not in section.model_fields_set and not section.use_float32:
+        return "float64"
+    return section.dtype.value
+
+
+def one_input_per_batch(section: Preprocessing) -> bool:
+    """Whether splits keep the samples of an input together."""
+    return section.splits is not None and section.splits.by is SplitBy.file
+
+
+def decisive_settings(section: Preprocessing, reading: ReadingSection) -> dict[str, Any]:
+    """What decides which bytes are in the batch files, as JSON can carry it; the first difference is told by name."""
+    settings: dict[str, Any] = {
+        "extract": section.extract,
+        "batch_size": section.batch_size,
+        "dtype": feature_dtype(section),
+        "schema": section_data(section.sample_schema, full=True),
+        "layout": section.layout.value,
+        "compression": section.compression.value,
+        "compression_level": section.compression_level,
+        "splits.group_key": _group_key(section),
+        "splits.by file": one_input_per_batch(section),
+    }
+    if section.extract is None:
+        settings["data_config"] = section_data(reading, full=True)
+    else:
+        settings["checksum of the module of extract"] = source_checksum(section.extract)
+    return settings
+
+
+def _group_key(section: Preprocessing) -> str | None:
+    splits = section.splits
+    return splits.group_key if splits is not None and splits.by is SplitBy.group else None

@@ -1,0 +1,138 @@
+"""One who hears of everything that happens in a preparation: counts it, shows it, writes it down, and may end it."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.config.errors import BudgetExceeded, PenstockError
+from penstock.config.sizes import format_size
+from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.tasks import Task
+from penstock.prep.preparing.work import LeftOut, TaskProgress
+from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.journal import Journal
+from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.progress import ProgressLogger
+
+logger = logging.getLogger(__name__)
+
+
+class Stopped(PenstockError):
+    """Somebody asked to stop; what is done is kept."""
+
+    def __init__(self, done_tasks: int, num_tasks: int, exit_code: int) -> None:
+        super().__init__(
+            f"stopped: {done_tasks} of {num_tasks} tasks are done and kept; run the same again to go on"
+        )
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What is shown and written down, and what ends a preparation."""
+
+    verbose: bool = True
+    """A line in the log for each file."""
+    plain: bool = False
+    monitor: MemoryMonitor | None = None
+    stops_when_exceeded: bool = False
+    """End when more memory was measured than allowed."""
+    stop: StopRequest | None = None
+
+
+class Watch:
+    """What the tasks of a preparation tell, from all processes."""
+
+    def __init__(
+        self,
+        log: Path,
+        tasks: Sequence[Task],
+        kept: Sequence[TaskRecord],
+        options: WatchOptions,
+        num_workers: int,
+    ) -> None:
+        self.records = {record.number: record for record in kept}
+        self.new_samples = 0
+        self._num_tasks = len(tasks)
+        self._options = options
+        self._journal = Journal(log)
+        self._running: dict[int, TaskProgress] = {}
+        self._files_done = sum(len(record.inputs) for record in kept)
+        num_files = sum(len(task.files) for task in tasks)
+        self._progress = ProgressLogger(
+            "preparing", "file", num_files, done=self._files_done, plain=options.plain
+        )
+        self._began_at = time.monotonic()
+        self.write("begin", tasks=len(tasks), kept_tasks=len(kept), files=num_files, workers=num_workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._began_at
+
+    def hear(self, event: TaskProgress | LeftOut) -> None:
+        """Something happened in a task."""
+        if isinstance(event, LeftOut):
+            self._progress.note(f"left out: {event.reason}")
+            logger.debug("%s", event.stack)
+            self.write("left_out", task=event.task, file=event.file, reason=event.reason)
+        else:
+            self._running[event.task] = event
+            self._show()
+        self.check()
+
+    def done(self, record: TaskRecord) -> None:
+        """A task is done: its record is on disk."""
+        self._running.pop(record.number, None)
+        self.records[record.number] = record
+        self.new_samples += record.num_samples
+        self._files_done += len(record.inputs)
+        if self._options.verbose:
+            for entry in record.inputs:
+                self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
+        self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
+        self._show()
+        self.check()
+
+    def check(self) -> None:
+        """Raise when somebody asked to stop, or memory has run out."""
+        if stop := self._options.stop:
+            self.write("stopped", done_tasks=len(self.records))
+            raise Stopped(len(self.records), self._num_tasks, stop.exit_code)
+        monitor = self._options.monitor
+        if self._options.stops_when_exceeded and monitor is not None and monitor.report.exceeded:
+            raise BudgetExceeded(
+                f"preparing took {format_size(monitor.report.peak_bytes)} of the "
+                f"{format_size(monitor.report.limit_bytes)} allowed; lower preprocessing.num_workers or "
+                "preprocessing.batch_size, or raise memory.limit; what is done is kept"
+            )
+
+    def write(self, event: str, **fields: Any) -> None:
+        """A line in the log."""
+        self._journal.write({"event": event, "time": round(time.time(), 3), **fields})
+
+    def _show(self) -> None:
+        files = self._files_done + sum(event.num_files for event in self._running.values())
+        if files != self._progress.done:
+            self._progress.advance(files - self._progress.done, self._fields)
+        else:
+            self._progress.refresh(self._fields)
+
+    def _fields(self) -> Mapping[str, str]:
+        new = self.new_samples + sum(event.num_samples for event in self._running.values())
+        fields = {"samples": f"{new:,}", "samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
+        if self._options.monitor is not None:
+            fields["memory"] = format_size(self._options.monitor.last_bytes)
+        return fields

@@ -1,0 +1,177 @@
+"""The one function that runs everywhere: a task's raw files become batch files and a record of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.prep.preparing.extraction import Arrays, Extraction, Item
+from penstock.prep.preparing.failures import Counter, FileFailed, blaming, failing
+from penstock.prep.preparing.inputs import mark_input
+from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.tasks import Task
+from penstock.readers.files import DataFile
+from penstock.store.batch_file import SUFFIXES, BatchRecord, save_batch
+from penstock.store.builder import BatchBuilder
+from penstock.store.manifest import InputRecord
+from penstock.store.schema import StoreSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all tasks have in common; it is sent to every process."""
+
+    folder: Path
+    extraction: Extraction
+    schema: StoreSchema
+    batch_size: int
+    layout: str = "native"
+    compression: str = "none"
+    level: int | None = None
+    one_input_per_batch: bool = False
+    """End a batch file where an input ends, so that splits can keep inputs together."""
+    skips: bool = False
+    """Leave out a file that fails, instead of stopping."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """How far a task is, from its beginning; after a file was left out it begins again."""
+
+    task: int
+    num_files: int
+    num_samples: int
+    file: str
+    """The one it is at."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file that failed, of which nothing will be in the result."""
+
+    task: int
+    file: str
+    reason: str
+    stack: str
+
+
+Tell = Callable[[TaskProgress | LeftOut], None]
+
+
+def run_task(work: Work, task: Task, tell: Tell, left_out: dict[str, str] | None = None) -> TaskRecord:
+    """Write all batch files of a task, and its record when they are whole.
+
+    A file that fails may have samples in batch files already: the task then begins again without it.
+    `left_out` are files that must not be touched, and why.
+    """
+    left_out = dict(left_out or {})
+    while True:
+        try:
+            record = _Attempt(work, task, tell, left_out).run()
+        except FileFailed as failed:
+            if not work.skips:
+                raise
+            left_out[failed.file] = failed.reason
+            tell(LeftOut(task.number, failed.file, failed.reason, failed.stack))
+        else:
+            record.save(work.folder)
+            return record
+
+
+class _Attempt:
+    """One try: from the first file of a task to its last."""
+
+    def __init__(self, work: Work, task: Task, tell: Tell, left_out: dict[str, str]) -> None:
+        self._work, self._task, self._tell, self._left_out = work, task, tell, left_out
+        self._builder = BatchBuilder(work.schema, work.batch_size)
+        self._batches: list[BatchRecord] = []
+        self._num_samples = 0
+        self._position = 0
+        """Of the input that is being read."""
+
+    def run(self) -> TaskRecord:
+        """All files, in order."""
+        for path in self._work.folder.glob(f"{self._task.batch_prefix}*"):
+            path.unlink()
+        inputs = []
+        for position, file in enumerate(self._task.files):
+            self._position = position
+            self._progress(file)
+            inputs.append(self._read(file))
+        self._write()
+        return TaskRecord(
+            self._task.number,
+            tuple(inputs),
+            tuple(self._batches),
+            self._left_out,
+            self._builder.largest_errors,
+        )
+
+    def _read(self, file: DataFile) -> InputRecord:
+        with failing(file, self._work.extraction.place):
+            mark = mark_input(file)
+        if file.path in self._left_out:
+            return mark
+        counter = Counter()
+        for item in self._items(file, counter):
+            counter.number += self._add(item, file, counter)
+        self._check_unchanged(file, mark)
+        if self._work.one_input_per_batch:
+            self._write()
+        return replace(mark, num_samples=counter.number)
+
+    def _items(self, file: DataFile, counter: Counter) -> Iterator[Item]:
+        """What the file gives. The failures of the user's function are told apart from those of writing."""
+        with failing(file, self._work.extraction.place, counter):
+            items = self._work.extraction.items(file)
+        while True:
+            with failing(file, self._work.extraction.place, counter):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
+
+    def _add(self, item: Item, file: DataFile, counter: Counter) -> int:
+        """Put samples into the batch, which is written when it is full; gives how many they were."""
+        if not isinstance(item, Arrays):
+            with self._blaming():
+                self._builder.add(item, file=file.path, number=counter.number)
+            self._write_if_full(file)
+            return 1
+        taken = 0
+        while taken < item.num_samples:
+            with self._blaming():
+                taken += self._builder.add_arrays(
+                    item.values, taken, file=file.path, number=counter.number + taken
+                )
+            self._write_if_full(file)
+        return taken
+
+    def _write_if_full(self, file: DataFile) -> None:
+        if self._builder.full:
+            self._write()
+            self._progress(file)
+
+    def _write(self) -> None:
+        if not len(self._builder):
+            return
+        work, number = self._work, len(self._batches)
+        with self._blaming():
+            arrays = self._builder.take()
+        path = work.folder / self._task.batch_name(number, SUFFIXES[work.layout])
+        record = save_batch(path, arrays, layout=work.layout, compression=work.compression, level=work.level)
+        self._batches.append(record)
+        self._num_samples += record.num_samples
+
+    def _blaming(self) -> AbstractContextManager[None]:
+        return blaming(self._task.files[: self._position + 1])
+
+    def _progress(self, file: DataFile) -> None:
+        self._tell(TaskProgress(self._task.number, self._position, self._num_samples, file.path))
+
+    def _check_unchanged(self, file: DataFile, mark: InputRecord) -> None:
+        if mark.modified_ns is not None and Path(file.path).stat().st_mtime_ns != mark.modified_ns:
+            raise FileFailed(
+                file.path,
+                f"{file.path}: was changed while it was read; prepare again when nobody writes to it",
+            )
