@@ -25,3 +25,17 @@ def test_writes_csv(desk: Desk):
 
     assert done.exit_code == 0, done.stderr
     assert [file.name for file in (desk.folder / "sample" / "train").iterdir()] == ["part-00000.csv"]
+
+
+def test_writes_replays_of_games(desk: Desk):
+    done = desk.penstock("sample-data", "--kind", "game", "--rows", "20", "--out", "game", "--files", "2")
+    again = desk.penstock("sample-data", "--kind", "game", "--rows", "20", "--out", "more", "--format", "csv")
+
+    assert done.exit_code == 0, done.stderr
+    replays = sorted(file.name for file in (desk.folder / "game" / "replays").iterdir())
+    assert replays == ["game-00000.jsonl", "game-00001.jsonl"]
+    attainable = json.loads((desk.folder / "game" / "sample.json").read_text())["labels"]["queue"]
+    assert f"attainable accuracy {attainable['attainable_accuracy']:.4f}" in done.stdout
+    assert again.stderr == (
+        "error: kind 'game' is raw data with a form of its own: format means nothing here; leave it out\n"
+    )
