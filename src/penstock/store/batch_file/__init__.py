@@ -4,7 +4,14 @@
 each array its type, shape, checksum and where its bytes lie, so that a merge copies bytes and makes no array.
 """
 
-from penstock.store.batch_file.files import SUFFIXES, load_batch, read_array, read_header, save_batch
+from penstock.store.batch_file.files import (
+    SUFFIXES,
+    is_pickled,
+    load_batch,
+    read_array,
+    read_header,
+    save_batch,
+)
 from penstock.store.batch_file.header import BatchHeader, BatchRecord, StoredArray
 
 __all__ = [
@@ -12,6 +19,7 @@ __all__ = [
     "BatchHeader",
     "BatchRecord",
     "StoredArray",
+    "is_pickled",
     "load_batch",
     "read_array",
     "read_header",

@@ -12,6 +12,8 @@ from penstock.store.batch_file.native import map_array, read_native_array, write
 from penstock.store.batch_file.native_header import MAGIC, read_native_header
 from penstock.store.batch_file.npz import read_npz_array, read_npz_header, write_npz
 from penstock.store.batch_file.values import Values, checked_array
+from penstock.store.legacy import holds_pickle, load_legacy, refuse_pickle
+from penstock.store.schema import StoreSchema
 
 SUFFIXES = {"native": ".batch", "npz": ".npz"}
 """Layouts, and how the names of their files end."""
@@ -66,7 +68,13 @@ def _write(
 
 def read_header(path: str | Path) -> BatchHeader:
     """What is in a batch file, from its header alone."""
-    path = Path(path)
+    header = _header_unless_pickle(Path(path))
+    if header is None:
+        raise refuse_pickle(Path(path))
+    return header
+
+
+def _header_unless_pickle(path: Path) -> BatchHeader | None:
     try:
         with path.open("rb", buffering=0) as stream:
             return _read_header(path, stream)
@@ -74,7 +82,7 @@ def read_header(path: str | Path) -> BatchHeader:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _read_header(path: Path, stream: Any) -> BatchHeader:
+def _read_header(path: Path, stream: Any) -> BatchHeader | None:
     file_bytes = stream.seek(0, 2)
     stream.seek(0)
     magic = stream.read(len(MAGIC))
@@ -83,26 +91,44 @@ def _read_header(path: Path, stream: Any) -> BatchHeader:
         return read_native_header(path, stream, file_bytes)
     if magic.startswith(_ZIP_MAGICS):
         return read_npz_header(path, stream, file_bytes)
+    if holds_pickle(path, magic):
+        return None
     raise DataError(f"{path}: is no batch file, neither native nor .npz: {_beginning(magic)}")
 
 
-def load_batch(path: str | Path, *, mmap: bool = False) -> dict[str, Values]:
+def load_batch(
+    path: str | Path,
+    *,
+    allow_pickle: bool = False,
+    mmap: bool = False,
+    schema: StoreSchema | None = None,
+) -> dict[str, Values]:
     """The arrays of a batch file.
 
+    With `allow_pickle` also those of an old file of pickled samples; `schema` is for these, in place of that of
+    their first sample.
     With `mmap`, arrays that are not compressed are read only when and where they are looked at, and
     checksums are not checked.
     """
-    header = read_header(path)
+    path = Path(path)
+    header = _header_unless_pickle(path)
+    if header is None or header.has_objects:
+        if not allow_pickle:
+            raise refuse_pickle(path)
+        return load_legacy(path, schema)
     return {array.name: read_array(header, array, mmap=mmap) for array in header.arrays.values()}
+
+
+def is_pickled(path: str | Path) -> bool:
+    """Whether a file is one of old, with pickled samples in it; nothing of it is unpickled."""
+    header = _header_unless_pickle(Path(path))
+    return header is None or header.has_objects
 
 
 def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -> Values:
     """The values of one array of a batch file, checked; with `mmap` as in `load_batch`."""
     if array.dtype.hasobject:
-        raise DataError(
-            f"{header.path}: array '{array.name}' holds pickled objects; pass allow_pickle=True (--allow-pickle) "
-            "to convert samples of old"
-        )
+        raise refuse_pickle(header.path)
     if mmap and array.is_copyable:
         return map_array(header.path, array)
     if header.layout == "npz":

@@ -73,6 +73,11 @@ class BatchHeader:
         """The length of the first axis."""
         return next((array.shape[0] for array in self.arrays.values()), 0)
 
+    @property
+    def has_objects(self) -> bool:
+        """Whether there is an array of pickled objects among them, as in files of old."""
+        return any(array.dtype.hasobject for array in self.arrays.values())
+
     @cached_property
     def checksum(self) -> int:
         """Of what is in the file: names, types, shapes and values; not of the way it is stored."""

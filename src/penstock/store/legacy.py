@@ -1,0 +1,132 @@
+"""Old batch files: lists of samples, pickled, as `.npz` or `.npy` of objects or as `.pkl`.
+
+They are recognised without unpickling anything, and converted only when that is asked for: unpickling runs what the
+file says, if only in the narrow bounds of `plain_pickle`.
+"""
+
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.store.builder import FEATURES, LABELS, MASKS
+from penstock.store.npy_header import read_npy_header
+from penstock.store.plain_pickle import read_plain_pickle
+from penstock.store.samples import samples_to_arrays
+from penstock.store.schema import ArrayNames, StoreSchema
+from penstock.store.zip_members import reading_archive
+
+NPY_MAGIC = b"\x93NUMPY"
+_PICKLE_START = b"\x80"
+_PICKLE_SUFFIXES = (".pkl", ".pickle")
+
+
+def holds_pickle(path: Path, beginning: bytes) -> bool:
+    """Whether a file that is no `.npz` is a pickle, or a `.npy` file of objects."""
+    if beginning.startswith(NPY_MAGIC):
+        with path.open("rb") as stream:
+            return read_npy_header(stream, str(path)).dtype.hasobject
+    return beginning.startswith(_PICKLE_START) or (bool(beginning) and path.suffix in _PICKLE_SUFFIXES)
+
+
+def refuse_pickle(path: Path) -> DataError:
+    """What to say of an old file when nobody allowed to unpickle it."""
+    return DataError(
+        f"{path}: holds pickled samples, as batch files of old do; unpickling runs what a file says, so allow it "
+        "only for files you trust: allow_pickle=True, or --allow-pickle"
+    )
+
+
+def load_legacy(path: Path, schema: StoreSchema | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of an old batch file; without a schema that of its first sample holds."""
+    names = schema.names if schema else ArrayNames()
+    samples = [_sample(item, names) for item in _samples(path, _content(path))]
+    return samples_to_arrays(samples, schema, file=str(path))
+
+
+def _content(path: Path) -> Any:
+    with path.open("rb") as stream:
+        beginning = stream.read(len(NPY_MAGIC))
+        stream.seek(0)
+        if beginning.startswith(b"PK"):
+            with reading_archive(str(path)):
+                return _members(path, stream)
+        return _array_or_pickle(stream, str(path), beginning)
+
+
+def _members(path: Path, stream: IO[bytes]) -> dict[str, Any]:
+    found = {}
+    with zipfile.ZipFile(stream) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                name = info.filename.removesuffix(".npy")
+                found[name] = _array_or_pickle(member, f"{path}: array '{name}'", NPY_MAGIC)
+    return found
+
+
+def _array_or_pickle(stream: IO[bytes], place: str, beginning: bytes) -> Any:
+    if beginning.startswith(NPY_MAGIC):
+        header = read_npy_header(stream, place)
+        if not header.dtype.hasobject:
+            order = "F" if header.is_column_major else "C"
+            values = np.frombuffer(stream.read(), header.dtype)
+            return values.reshape(header.shape, order=order)  # type: ignore[call-overload]
+    return read_plain_pickle(stream, place)
+
+
+def _samples(path: Path, content: Any) -> Iterable[Any]:
+    """The samples in what a file holds: a list, an array of objects, one of these by a name, or parts side by side."""
+    if isinstance(content, np.ndarray) and content.ndim == 0:
+        content = content.item()
+    if isinstance(content, np.ndarray) and content.ndim == 1:
+        return list(content)
+    if isinstance(content, list | tuple):
+        return content
+    if isinstance(content, Mapping) and len(content) == 1:
+        return _samples(path, next(iter(content.values())))
+    if isinstance(content, Mapping) and FEATURES in content:
+        return _side_by_side(path, content)
+    raise DataError(
+        f"{path}: holds no list of samples but {_described(content)}; "
+        "a sample is a dict with features, labels by head, and masks by head"
+    )
+
+
+def _side_by_side(path: Path, parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lengths = {name: len(part) for name, part in parts.items()}
+    if len(set(lengths.values())) != 1:
+        raise DataError(f"{path}: its parts have different numbers of samples: {lengths}")
+    columns = [part.tolist() if _has_objects(part) else part for part in parts.values()]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(parts, values, strict=True))
+
+
+def _has_objects(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.hasobject
+
+
+def _sample(item: Any, names: ArrayNames) -> Any:
+    """A sample as it is today: heads may have stood side by side with the features, under the names of arrays."""
+    if not isinstance(item, Mapping):
+        return item
+    sample: dict[str, Any] = {LABELS: {}, MASKS: {}}
+    for key, value in item.items():
+        if key == names.features:
+            sample[FEATURES] = value
+        elif key not in (LABELS, MASKS) and key.startswith(names.labels):
+            sample[LABELS][key.removeprefix(names.labels)] = value
+        elif key not in (LABELS, MASKS) and key.startswith(names.masks):
+            sample[MASKS][key.removeprefix(names.masks)] = value
+        else:
+            sample[key] = value
+    return sample
+
+
+def _described(content: Any) -> str:
+    if isinstance(content, Mapping):
+        return f"a dict of {', '.join(map(str, list(content)[:5])) or 'nothing'}"
+    return f"a {type(content).__name__}"
