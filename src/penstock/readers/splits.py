@@ -13,8 +13,8 @@ from penstock.config.errors import DataError
 from penstock.readers.uris import Uri, is_uri
 
 MANIFEST_NAME = "manifest.json"
-_FILE = re.compile(r"(?P<role>X|labels|masks)_(?P<split>.+)\.np[yz]")
-_HEADS_FOLDER = re.compile(r"(?P<role>labels|masks)_(?P<split>.+)")
+_FILE = re.compile(r".+_(train|val|test)\.np[yz]")
+_HEADS_FOLDER = re.compile(r".+_(train|val|test)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,34 +23,29 @@ class SplitFile:
 
     folder: str
     """Of the store, without the options of a URI."""
-    role: str
-    """What the file holds: X, labels or masks."""
-    split: str
+    name: str
+    """In this folder."""
 
     @classmethod
     def of(cls, path: str) -> "SplitFile | None":
-        """What the name of a file says, or the name of the folder that it lies in.
+        """None where neither the file nor the folder that it lies in is called like a part of a split.
 
         >>> SplitFile.of("data/X_train.npy")
-        SplitFile(folder='data', role='X', split='train')
+        SplitFile(folder='data', name='X_train.npy')
         >>> SplitFile.of("data/labels_val/action.npy")
-        SplitFile(folder='data', role='labels', split='val')
+        SplitFile(folder='data', name='labels_val/action.npy')
         """
         folder, name = os.path.split(path.partition("?")[0] if is_uri(path) else path)
-        found = _FILE.fullmatch(name)
-        if found is None:
-            folder, name = os.path.split(folder)
-            found = _HEADS_FOLDER.fullmatch(name)
-        return cls(folder or ".", found["role"], found["split"]) if found else None
+        if _FILE.fullmatch(name):
+            return cls(folder or ".", name)
+        folder, inner = os.path.split(folder)
+        return cls(folder or ".", f"{inner}/{name}") if _HEADS_FOLDER.fullmatch(inner) else None
 
 
 def manifest_path(path: str, folder: str) -> str:
     """Where the manifest of a folder lies; `path` is a file in it, whose connection it shares."""
-    manifest = f"{folder}/{MANIFEST_NAME}"
-    if not is_uri(path):
-        return manifest
-    query = Uri.parse(path).query
-    return f"{manifest}?{query}" if query else manifest
+    query = Uri.parse(path).query if is_uri(path) else ""
+    return f"{folder}/{MANIFEST_NAME}{'?' if query else ''}{query}"
 
 
 def head_folders(file_names: Iterable[str], folder_names: Iterable[str]) -> list[str]:
@@ -65,9 +60,9 @@ def check_one_split(folder: str, file_names: Iterable[str]) -> None:
     names = list(file_names)
     if MANIFEST_NAME not in names:
         return
-    splits = sorted({found["split"] for found in map(_FILE.fullmatch, names) if found})
+    splits = sorted({found[1] for found in map(_FILE.fullmatch, names) if found})
     if len(splits) > 1:
         raise DataError(
             f"{folder}: is a store with the splits {', '.join(splits)}; name one of them, as "
-            f"{os.path.join(folder, f'*_{splits[0]}*')}"
+            f"{folder.rstrip('/')}/*_{splits[0]}*"
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.readers.arrays.naming import ColumnNames
+from penstock.readers.arrays.naming import ColumnNames, PartKey
 from penstock.readers.arrays.npy import StoredArray
 from penstock.readers.arrays.values import arrow_type
 from penstock.readers.columns import join_schemas, project
@@ -55,7 +55,7 @@ def read_layout(files: Sequence[DataFile], columns: Sequence[str] | None) -> Arr
     groups = group_files(files, column_names)
     for index, group in enumerate(groups):
         arrays = _arrays_of(group, column_names)
-        name = _part_name(group, column_names)
+        name = group[0].path if len(group) == 1 else str(column_names.part_of(group[0]))
         names = _wanted_names(arrays, columns, name)
         wanted = {column: arrays[column] for column in names}
         num_rows = check_lengths({array.place: array for array in wanted.values()})
@@ -82,10 +82,10 @@ def group_files(files: Sequence[DataFile], column_names: ColumnNames) -> list[li
     """
     parts = [column_names.part_of(file) for file in files]
     of_plain_files = {part for part, file in zip(parts, files, strict=True) if file.suffix != ".npz"}
-    groups: dict[tuple[str, str], list[DataFile]] = {}
+    groups: dict[PartKey, list[DataFile]] = {}
     for part, file in zip(parts, files, strict=True):
-        is_alone = part not in of_plain_files and not part[1]
-        groups.setdefault((file.path, "") if is_alone else part, []).append(file)
+        is_alone = part not in of_plain_files and part.split is None
+        groups.setdefault(PartKey(file.path) if is_alone else part, []).append(file)
     return list(groups.values())
 
 
@@ -112,14 +112,6 @@ def row_ranges(num_rows: int, row_bytes: int, is_stream: bool = False) -> Iterat
     """(first row, number of rows) of each block."""
     block_rows = max(1, num_rows if is_stream else BLOCK_BYTES // max(1, row_bytes))
     return ((first, min(block_rows, num_rows - first)) for first in range(0, num_rows, block_rows))
-
-
-def _part_name(group: Sequence[DataFile], column_names: ColumnNames) -> str:
-    """What a part is called: its file, the folder of several, or the split of a store."""
-    if len(group) == 1:
-        return group[0].path
-    folder, split = column_names.part_of(group[0])
-    return f"{folder}/*_{split}*" if split else folder
 
 
 def _arrays_of(group: Sequence[DataFile], column_names: ColumnNames) -> dict[str, StoredArray]:
