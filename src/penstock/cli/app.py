@@ -10,9 +10,11 @@ from penstock.cli.doctor import doctor
 from penstock.cli.errors import Debug
 from penstock.cli.evaluate import evaluate
 from penstock.cli.inspect import inspect
+from penstock.cli.merge import merge
 from penstock.cli.messages import show_messages
 from penstock.cli.plan import plan
 from penstock.cli.predict import predict
+from penstock.cli.prep import prep
 from penstock.cli.report import report
 from penstock.cli.rewrite import rewrite
 from penstock.cli.sample_data import sample_data
@@ -51,6 +53,8 @@ app.command()(check)
 app.command()(plan)
 app.command()(inspect)
 app.command()(report)
+app.command()(prep)
+app.command()(merge)
 app.command()(rewrite)
 app.command("sample-data")(sample_data)
 app.command()(schema)

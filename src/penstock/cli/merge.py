@@ -1,0 +1,33 @@
+"""`penstock merge`."""
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.errors import one_line_errors
+from penstock.cli.prep import IntermediateDir
+
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read batch files of old that hold pickled samples.")
+]
+
+
+def merge(
+    run_file: options.RunFile,
+    intermediate_dir: IntermediateDir = None,
+    allow_pickle: AllowPickle = False,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+    plain: options.Plain = False,
+) -> None:
+    """Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says."""
+    with one_line_errors(run_file):
+        paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.merging import merge_run
+        from penstock.pipeline.preparing import merged_lines
+
+        print("\n".join(merged_lines(merge_run(run, allow_pickle=allow_pickle, plain=plain))))

@@ -1,0 +1,52 @@
+"""`penstock prep`."""
+
+import logging
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.errors import Debug, fail, one_line_errors
+
+Parallel = Annotated[
+    str | None, typer.Option("--parallel", metavar="true|false", help="Use several processes, or this one.")
+]
+SkipMerge = Annotated[bool, typer.Option("--skip-merge", help="Leave the batch files as they are.")]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Remove the batch files of an earlier preparation and begin anew.")
+]
+IntermediateDir = Annotated[
+    str | None, typer.Option("--intermediate-dir", metavar="DIR", help="Where batch files are.")
+]
+
+
+def prep(
+    run_file: options.RunFile,
+    parallel: Parallel = None,
+    skip_merge: SkipMerge = False,
+    restart: Restart = False,
+    intermediate_dir: IntermediateDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+    plain: options.Plain = False,
+) -> None:
+    """Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped."""
+    with one_line_errors(run_file):
+        paths = {
+            "preprocessing.parallel": parallel,
+            "preprocessing.intermediate_dir": intermediate_dir,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.preparing import prepare
+        from penstock.prep.preparing import Stopped
+
+        if Debug.shown:
+            logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
+        try:
+            result = prepare(run, merge=not skip_merge, restart=restart, plain=plain)
+        except Stopped as stopped:
+            fail(str(stopped), stopped.exit_code)
+        print("\n".join(result.lines()))

@@ -1,0 +1,56 @@
+"""Merging as a command: the batch files of a run file's intermediate_dir become its store."""
+
+from pathlib import Path
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.pipeline.run_config import RunConfig
+from penstock.prep.preparing.folder import PLAN_NAME
+from penstock.prep.sections import Preprocessing, Splits
+from penstock.runtime.progress import ProgressLogger
+from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge import MergeOptions, MergeResult, SplitShares, merge
+from penstock.store.schema import ArrayNames
+
+
+def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> MergeResult:
+    """Merge the batch files of a run; those of an unfinished preparation are refused."""
+    section = preprocessing_of(run)
+    source = Path(section.intermediate_dir)
+    if (source / PLAN_NAME).exists() and not (source / MANIFEST_NAME).exists():
+        raise DataError(
+            f"{source}: its batch files are not finished; run penstock prep, which goes on with them"
+        )
+    with ProgressLogger("merging", "samples", plain=plain) as progress:
+        return merge(
+            source,
+            section.output_dir,
+            section.merge_strategy.value,
+            options=merge_options(section, allow_pickle),
+            progress=progress,
+        )
+
+
+def preprocessing_of(run: RunConfig) -> Preprocessing:
+    """The section that preparing and merging need."""
+    if run.preprocessing is None:
+        raise ConfigError.at("preprocessing", "is required by this command: input_path, extract, output_dir")
+    return run.preprocessing
+
+
+def merge_options(section: Preprocessing, allow_pickle: bool) -> MergeOptions:
+    """What the run file says, in the terms of the store."""
+    declared = section.sample_schema
+    return MergeOptions(
+        splits=_shares(section.splits),
+        shuffle=section.shuffle,
+        seed=section.seed,
+        target=section.target.value,
+        heads=section.heads.value,
+        workers=section.merge_workers,
+        allow_pickle=allow_pickle,
+        names=ArrayNames(declared.features_name, declared.label_prefix, declared.mask_prefix),
+    )
+
+
+def _shares(splits: Splits | None) -> SplitShares | None:
+    return None if splits is None else SplitShares(splits.train, splits.val, splits.test, splits.by.value)

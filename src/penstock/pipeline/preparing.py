@@ -1,0 +1,121 @@
+"""Preparation as a command: from a run file to batch files and the store that they are merged to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.config.sizes import format_size
+from penstock.pipeline.merging import merge_run, preprocessing_of
+from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import load_run
+from penstock.prep.preparing import PrepSummary, WatchOptions
+from penstock.prep.preparing import prepare as prepare_files
+from penstock.prep.preparing.folder import LOG_NAME
+from penstock.readers.sections import ReadingSection
+from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.journal import Journal
+from penstock.runtime.limits import default_limit
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.sections import MemorySection, OnExceed
+from penstock.store.merge import MergeResult
+
+_SAMPLE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PrepResult:
+    """What a preparation made."""
+
+    prepared: PrepSummary
+    merged: MergeResult | None
+    """None: the batch files were not merged."""
+    memory: MemoryReport | None
+    """None: it was not measured."""
+
+    def lines(self) -> list[str]:
+        """For the terminal."""
+        found = self.prepared.lines()
+        if self.merged is not None:
+            found += merged_lines(self.merged)
+        if self.memory is not None:
+            stages = ", ".join(
+                f"{name} {format_size(peak)}" for name, peak in self.memory.stage_peaks.items()
+            )
+            found.append(f"memory    at most {format_size(self.memory.peak_bytes)} ({stages})")
+        return found
+
+
+def prepare(
+    run: RunConfig | str | Path, *, merge: bool = True, restart: bool = False, plain: bool = False
+) -> PrepResult:
+    """Make batch files of raw files, and a store of them, as the `preprocessing` section of a run file says.
+
+    What an earlier call has done is kept; `restart` begins anew. `merge=False` leaves the batch files as they are.
+    """
+    run = run if isinstance(run, RunConfig) else load_run(run)
+    section = preprocessing_of(run)
+    with stop_on_signal() as stop, _measured(run) as monitor:
+        watching = WatchOptions(
+            verbose=section.verbose,
+            plain=plain,
+            monitor=monitor,
+            stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
+            stop=stop,
+        )
+        prepared = prepare_files(section, reading_of(run), restart=restart, watching=watching)
+        merged = None
+        if merge:
+            with _stage(monitor, "merging"):
+                merged = merge_run(run, plain=plain)
+    if monitor is not None:
+        _log_memory(Path(section.intermediate_dir), monitor.report)
+    return PrepResult(prepared, merged, None if monitor is None else monitor.report)
+
+
+def merged_lines(merged: MergeResult) -> list[str]:
+    """What a merge made, for the terminal."""
+    splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
+    size = format_size(merged.num_bytes)
+    return [f"merged    {merged.num_batches:,} batch files to {merged.output_dir}: {splits}; {size}"]
+
+
+def reading_of(run: RunConfig) -> ReadingSection:
+    """How columns are read: as data_config says, but CSV files have a header unless it says otherwise."""
+    config = run.data_config
+    written = {
+        name: getattr(config, name) for name in ReadingSection.model_fields if name in config.model_fields_set
+    }
+    if not config.resolved_input_fields():
+        written.setdefault("with_header", True)
+    return ReadingSection(**written)
+
+
+def limit_of(memory: MemorySection) -> int:
+    """How many bytes a run may take."""
+    return default_limit() if memory.limit is None else memory.limit
+
+
+@contextmanager
+def _measured(run: RunConfig) -> Iterator[MemoryMonitor | None]:
+    section = preprocessing_of(run)
+    if not (section.monitor_memory and run.memory.monitor):
+        yield None
+        return
+    with MemoryMonitor(limit_of(run.memory), _SAMPLE_SECONDS) as monitor:
+        yield monitor
+
+
+@contextmanager
+def _stage(monitor: MemoryMonitor | None, name: str) -> Iterator[None]:
+    if monitor is None:
+        yield
+        return
+    with monitor.stage(name):
+        yield
+
+
+def _log_memory(folder: Path, report: MemoryReport) -> None:
+    Journal(folder / LOG_NAME).write(
+        {"event": "memory", "peak_bytes": report.peak_bytes, "stage_peaks": dict(report.stage_peaks)}
+    )
