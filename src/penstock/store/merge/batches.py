@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import SUFFIXES, BatchHeader, read_header
+from penstock.store.batch_file import SUFFIXES, BatchHeader, BatchRecord, read_header
+from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.schema import ArrayNames, StoreSchema
 
 _NO_CHECKSUM = -1
@@ -51,6 +52,26 @@ class Batches:
             raise DataError(f"{path}: was changed while it was merged; merge again when nobody writes to it")
 
 
+def find_batches(
+    intermediate_dir: Path, names: ArrayNames | None = None
+) -> tuple[Batches, tuple[int, ...] | None]:
+    """The batch files of a folder, and how many samples each input file gave, if its manifest tells.
+
+    The manifest says which files there are and in which order; without one they are taken as their names are numbered.
+    """
+    if not (intermediate_dir / MANIFEST_NAME).exists():
+        return read_batches(list_batch_files(intermediate_dir), names), None
+    manifest = Manifest.read(intermediate_dir)
+    if not manifest.batches:
+        raise DataError(
+            f"{intermediate_dir}: its {MANIFEST_NAME} lists no batch files; run penstock prep again"
+        )
+    paths = [intermediate_dir / record.name for record in manifest.batches]
+    batches = read_batches(paths, names or manifest.schema.names, manifest.batches)
+    source_samples = tuple(record.num_samples for record in manifest.inputs)
+    return batches, source_samples if sum(source_samples) == batches.total_samples else None
+
+
 def list_batch_files(intermediate_dir: Path) -> list[Path]:
     """The batch files of a folder in the order of their numbers."""
     if not intermediate_dir.is_dir():
@@ -77,8 +98,13 @@ def natural_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def read_batches(paths: Sequence[Path], names: ArrayNames | None = None) -> Batches:
-    """Read the headers of all files; the first file says what arrays there are, and all others must agree."""
+def read_batches(
+    paths: Sequence[Path], names: ArrayNames | None = None, records: Sequence[BatchRecord] = ()
+) -> Batches:
+    """Read the headers of all files; the first file says what arrays there are, and all others must agree.
+
+    `records` is what a manifest says of the files: one that is another is refused.
+    """
     first = read_header(paths[0])
     schema = first.schema(names)
     shape = len(paths), len(schema.arrays)
@@ -93,8 +119,10 @@ def read_batches(paths: Sequence[Path], names: ArrayNames | None = None) -> Batc
         is_copyable=np.zeros(shape, np.bool_),
     )
     for batch, path in enumerate(paths):
-        modified_ns = path.stat().st_mtime_ns
-        _fill(tables, batch, read_header(path), modified_ns)
+        header, modified_ns = read_header(path), path.stat().st_mtime_ns
+        if records and header.record != records[batch]:
+            raise DataError(f"{path}: is not the file that {MANIFEST_NAME} lists; run penstock prep again")
+        _fill(tables, batch, header, modified_ns)
     return tables
 
 

@@ -1,19 +1,32 @@
 """What manifest.json says of a store."""
 
+from pathlib import Path
 from typing import Any
 
+from penstock.store.documents import encoded_document, read_document
+from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.layout import Checksums, Place, file_checksum_of
-from penstock.store.merge.plan import LAYOUT_VERSION, MergePlan
+from penstock.store.merge.plan import MergePlan
 
 KIND = "penstock store"
+VERSION = 1
 
 
-def store_document(plan: MergePlan, checksums: Checksums) -> dict[str, Any]:
+def encoded_store(plan: MergePlan, checksums: Checksums) -> bytes:
     """Files with sizes and checksums, arrays with their places in them, splits and where all came from."""
+    return encoded_document(KIND, VERSION, _body(plan, checksums))
+
+
+def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
+    """The manifest of a store; DataError says why there is none."""
+    return read_document(
+        folder / name, KIND, VERSION, "there is none: no merge has finished here; run penstock merge"
+    )
+
+
+def _body(plan: MergePlan, checksums: Checksums) -> dict[str, Any]:
     options = plan.options
     return {
-        "kind": KIND,
-        "version": LAYOUT_VERSION,
         "fingerprint": plan.fingerprint,
         "target": options.target,
         "splits": plan.split_counts,

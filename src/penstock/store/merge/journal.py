@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from penstock.store.merge.copying import PartChecksums
+from penstock.store.merge.targets import PartChecksums
 
 JOURNAL_NAME = "journal.jsonl"
 _MOST_WAITING = 2

@@ -1,7 +1,6 @@
 """From batch files to one store, in two passes and a few megabytes."""
 
 import errno
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,22 +9,19 @@ from pathlib import Path
 from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.durable import flush_to_disk, sync_directory, write_durably
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.merge.batches import list_batch_files, read_batches
-from penstock.store.merge.copying import PartChecksums, PartCopier, joined, write_at
-from penstock.store.merge.document import store_document
+from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge.batches import find_batches
+from penstock.store.merge.document import encoded_store, read_store
 from penstock.store.merge.journal import PartJournal
 from penstock.store.merge.layout import Checksums, Fixed, total_bytes
 from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.room import check_room, reserve
-from penstock.store.merge.staging import (
-    MANIFEST_NAME,
-    check_free,
-    locked,
-    put_in_place,
-    remove_others,
-    staging_folder,
-)
+from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, plan_buckets
+from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
+from penstock.store.merge.targets import PartChecksums, joined, write_at
+from penstock.store.merge.tasks import Work
+from penstock.store.merge.workers import Crew
 
 
 @dataclass(frozen=True)
@@ -37,9 +33,10 @@ class MergeResult:
     """In each split."""
     num_bytes: int
     num_batches: int
-    kept_parts: int
-    """What a killed merge had done before, and was not done again."""
-    num_parts: int
+    num_tasks: int
+    """Pieces of work; what a killed merge has done of them is kept."""
+    kept_tasks: int
+    """What was done before; all, where the store was whole already."""
 
 
 def merge(
@@ -59,48 +56,60 @@ def merge(
     source, target = Path(intermediate_dir), Path(output_dir)
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
-    plan = plan_merge(read_batches(list_batch_files(source), options.names), options)
-    staging = staging_folder(target, plan.fingerprint)
-    check_room(target, total_bytes(plan.files), staging)
+    batches, source_samples = find_batches(source, options.names)
+    plan = plan_merge(batches, options, source_samples)
+    if progress is not None:
+        progress.total = batches.total_samples
+    if _is_whole(plan, target):
+        return _result(plan, target, 0, 0)
+    return _merge_to(plan, target, progress)
+
+
+def _merge_to(plan: MergePlan, target: Path, progress: ProgressLogger | None) -> MergeResult:
+    buckets = plan_buckets(plan) if plan.options.shuffle else None
+    bits = 0 if buckets is None else buckets.bits
+    staging = staging_folder(target, f"{plan.fingerprint}-{plan.options.part_bytes}-{bits}")
+    check_room(target, _needed_bytes(plan, buckets), staging)
     with _clear_errors(target), locked(target):
         remove_others(target, staging)
         check_free(target, [file.name for file in plan.files], staging)
-        return _merge(plan, staging, target, progress)
+        work = Work(plan, staging, buckets)
+        kept = work.num_tasks
+        if not (staging / MANIFEST_NAME).exists():
+            kept = _write(work, progress)
+        put_in_place(staging, target)
+        return _result(plan, target, work.num_tasks, kept)
 
 
-def _merge(plan: MergePlan, staging: Path, target: Path, progress: ProgressLogger | None) -> MergeResult:
-    parts = list(plan.parts())
-    kept = len(parts)
-    if not (staging / MANIFEST_NAME).exists():
-        for file in plan.files:
-            reserve(staging / file.name, file.num_bytes)
-        with PartJournal(staging, plan.options.durable) as journal:
-            done = journal.read()
-            kept = len(done)
-            _copy_parts(plan, staging, parts, done, journal, progress)
-        _finish(plan, staging, done)
-    put_in_place(staging, target)
-    return MergeResult(
-        target, plan.split_counts, total_bytes(plan.files), len(plan.batches), kept, len(parts)
-    )
+def _write(work: Work, progress: ProgressLogger | None) -> int:
+    """Write all files of a store; gives how many tasks were done before."""
+    for file in work.plan.files:
+        reserve(work.folder / file.name, file.num_bytes)
+    if work.buckets is not None:
+        reserve(work.folder / SCATTERED_NAME, work.buckets.num_bytes)
+    with PartJournal(work.folder, work.plan.options.durable) as journal:
+        done = journal.read()
+        kept = len(done)
+        _run(work, done, journal, progress)
+    _finish(work.plan, work.folder, done)
+    return kept
 
 
-def _copy_parts(
-    plan: MergePlan,
-    staging: Path,
-    parts: list[range],
-    done: dict[int, PartChecksums],
-    journal: PartJournal,
-    progress: ProgressLogger | None,
+def _run(
+    work: Work, done: dict[int, PartChecksums], journal: PartJournal, progress: ProgressLogger | None
 ) -> None:
-    """Copy what is not done, and add it to `done`."""
-    copier = PartCopier(plan, staging)
-    for number, part in enumerate(parts):
-        if number not in done:
-            done[number] = copier.copy(part)
-            journal.note(number, done[number], {plan.places[key].file for key in done[number]})
-        if progress is not None:
-            progress.advance(int(plan.batches.num_samples[part.start : part.stop].sum()))
+    """Do all tasks that are not done, and add them to `done`."""
+    if progress is not None:
+        progress.advance(
+            sum(task.num_samples for phase in work.phases for task in phase if task.number in done)
+        )
+    with Crew(work) as crew:
+        for phase in work.phases:
+            for task, checksums in crew.run([task for task in phase if task.number not in done]):
+                done[task.number] = checksums
+                journal.note(task.number, checksums, work.files_of(task, checksums))
+                if progress is not None:
+                    progress.advance(task.num_samples)
 
 
 def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> None:
@@ -113,10 +122,9 @@ def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> N
                     write_at(stream.fileno(), memoryview(piece.content), piece.offset)
             if plan.options.durable:
                 flush_to_disk(stream)
-    document = json.dumps(store_document(plan, checksums), indent=1)
     sync_directory(staging)
     partial = staging / f"{MANIFEST_NAME}.partial"
-    write_durably(partial, document.encode())
+    write_durably(partial, encoded_store(plan, checksums))
     partial.rename(staging / MANIFEST_NAME)
 
 
@@ -129,13 +137,31 @@ def _whole_checksums(plan: MergePlan, done: dict[int, PartChecksums]) -> Checksu
     return {key: crc for key, (crc, _) in sums.items()}
 
 
+def _needed_bytes(plan: MergePlan, buckets: Buckets | None) -> int:
+    return total_bytes(plan.files) + (0 if buckets is None else buckets.num_bytes)
+
+
+def _is_whole(plan: MergePlan, target: Path) -> bool:
+    """Whether the store is there already, of the same inputs and with the same options."""
+    if not (target / MANIFEST_NAME).exists() or read_store(target)["fingerprint"] != plan.fingerprint:
+        return False
+    return all(
+        (target / file.name).exists() and (target / file.name).stat().st_size == file.num_bytes
+        for file in plan.files
+    )
+
+
+def _result(plan: MergePlan, target: Path, num_tasks: int, kept: int) -> MergeResult:
+    return MergeResult(target, plan.split_counts, total_bytes(plan.files), len(plan.batches), num_tasks, kept)
+
+
 @contextmanager
 def _clear_errors(output_dir: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend it"
+        advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         raise DataError(
-            f"{output_dir}: cannot be written: {error.strerror or error}; no store appears there. {advice} and merge "
-            "again: it goes on with what is done"
+            f"{output_dir}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
+            "merge again: it goes on with what is done"
         ) from error

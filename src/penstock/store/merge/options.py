@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.config.errors import ConfigError
@@ -56,17 +56,22 @@ class MergeOptions:
     """Processes that write."""
     memory_bytes: int = 48 * MIB
     """What a shuffle may hold in all processes together."""
+    part_bytes: int = 64 * MIB
+    """About what is merged before it is noted as done; a killed merge repeats at most so much for each process."""
     allow_pickle: bool = False
     """Read batch files of old that hold pickled samples."""
     durable: bool = True
     """Wait until the bytes are on disk. Without it a power cut, but no kill, can lose what was merged."""
-    names: ArrayNames = field(default_factory=ArrayNames)
+    names: ArrayNames | None = None
+    """How arrays are called; None: as the manifest of the batch files says, or the usual way."""
 
     def __post_init__(self) -> None:
         _check_known("target", self.target, TARGETS)
         _check_known("heads", self.heads, HEADS)
         if self.workers < 1:
             raise ConfigError.at("merge_workers", f"is {self.workers}; it must be at least 1")
+        if self.part_bytes < 1:
+            raise ConfigError.at("part_bytes", f"is {self.part_bytes}; it must be at least 1")
         if self.memory_bytes < _LEAST_MEMORY_BYTES:
             raise ConfigError.at(
                 "memory_bytes",
@@ -77,7 +82,7 @@ class MergeOptions:
     def decisive(self) -> Mapping[str, Any]:
         """What the bytes of the result depend on."""
         document = asdict(self)
-        for name in ("workers", "memory_bytes", "allow_pickle", "durable"):
+        for name in ("workers", "memory_bytes", "part_bytes", "allow_pickle", "durable"):
             del document[name]
         return document
 

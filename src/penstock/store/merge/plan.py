@@ -2,22 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.sizes import MIB
 from penstock.store.merge.batches import Batches, fingerprint_facts
 from penstock.store.merge.layout import Place, StoreFile, store_files
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.splitting import Splitter, splitter_of
 from penstock.store.schema import StoreSchema
-
-PART_BYTES = 64 * MIB
-"""About what is merged before it is noted as done; a killed merge repeats at most so much for each process."""
 
 LAYOUT_VERSION = 1
 """Counts up when the same inputs and options give other bytes."""
@@ -34,10 +30,26 @@ class MergePlan:
     """For each batch and split, how many samples of the split come before; one more batch for the end."""
     files: tuple[StoreFile, ...]
 
-    @property
+    @cached_property
     def schema(self) -> StoreSchema:
         """Of the result."""
         return result_schema(self.batches)
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """The arrays of the batch files that are in the result."""
+        specs = enumerate(self.batches.schema.arrays)
+        return tuple(column for column, spec in specs if spec.name in self.schema)
+
+    @cached_property
+    def first_rows(self) -> NDArray[np.int64]:
+        """Of each batch: how many samples come before."""
+        return np.cumsum(self.batches.num_samples) - self.batches.num_samples
+
+    @property
+    def process_bytes(self) -> int:
+        """What one process may hold in a shuffle."""
+        return self.options.memory_bytes // self.options.workers
 
     @property
     def split_counts(self) -> dict[str, int]:
@@ -61,7 +73,7 @@ class MergePlan:
         first, num_bytes = 0, 0
         for batch, count in enumerate(self.batches.num_samples.tolist()):
             num_bytes += count * row_bytes
-            if num_bytes >= PART_BYTES:
+            if num_bytes >= self.options.part_bytes:
                 yield range(first, batch + 1)
                 first, num_bytes = batch + 1, 0
         if first < len(self.batches):
@@ -73,10 +85,16 @@ def result_schema(batches: Batches) -> StoreSchema:
     return batches.schema.without(batches.schema.names.groups)
 
 
-def plan_merge(batches: Batches, options: MergeOptions, sources: list[int] | None = None) -> MergePlan:
-    """Decide where every sample goes. `sources`: the number of each batch's input file; None: each has its own."""
-    sources = list(range(len(batches))) if sources is None else sources
-    splitter = splitter_of(batches, options.splits, options.seed, sources)
+def plan_merge(
+    batches: Batches, options: MergeOptions, source_samples: Sequence[int] | None = None
+) -> MergePlan:
+    """Decide where every sample goes.
+
+    `source_samples` is how many samples each input file gave, in the order of the batches; None: each batch file
+    counts as an input file.
+    """
+    samples = batches.num_samples if source_samples is None else np.asarray(source_samples, np.int64)
+    splitter = splitter_of(batches, options.splits, options.seed, samples)
     starts = _starts(batches, splitter)
     counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
     files = store_files(result_schema(batches), counts, options.heads == "npz")

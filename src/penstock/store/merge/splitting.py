@@ -1,7 +1,8 @@
 """Which split a sample belongs to, worked out from seed and place when it is asked for; nothing is kept by sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -33,15 +34,37 @@ class Splitter(Protocol):
 
 
 @dataclass(frozen=True)
-class ByFile:
-    """All samples of a batch file have the same split."""
+class OneSplit:
+    """All samples have the same split."""
 
-    names: tuple[str, ...]
-    by_batch: NDArray[np.uint8]
+    names: tuple[str, ...] = ("train",)
 
     def numbers(self, batch: int) -> int:
         """The same for all."""
-        return int(self.by_batch[batch])
+        return 0
+
+
+@dataclass(frozen=True)
+class ByFile:
+    """All samples of an input file have the same split."""
+
+    names: tuple[str, ...]
+    by_source: Numbers
+    source_ends: NDArray[np.int64]
+    """For each input file, the sample behind its last."""
+    first_rows: NDArray[np.int64]
+
+    def numbers(self, batch: int) -> Numbers | int:
+        """From which file the samples come; few batches have samples of several."""
+        first, end = self.first_rows[batch : batch + 2].tolist()
+        first_source, last_source = np.searchsorted(
+            self.source_ends, [first, max(first, end - 1)], side="right"
+        )
+        splits = self.by_source[first_source : last_source + 1]
+        if (splits == splits[:1]).all():
+            return int(splits[0]) if len(splits) else 0
+        sources = np.searchsorted(self.source_ends, np.arange(first, end), side="right")
+        return np.take(self.by_source, sources)
 
 
 @dataclass(frozen=True)
@@ -84,24 +107,30 @@ def _between(keys: NDArray[np.uint64], bounds: Sequence[int]) -> Numbers:
     return numbers
 
 
-def splitter_of(batches: Batches, splits: SplitShares | None, seed: int, sources: Sequence[int]) -> Splitter:
-    """The way of splitting that was asked for. `sources`: for each batch file, the number of its input file."""
+def splitter_of(
+    batches: Batches, splits: SplitShares | None, seed: int, source_samples: NDArray[np.int64]
+) -> Splitter:
+    """The way of splitting that was asked for. `source_samples`: how many samples each input file gave."""
     if splits is None:
-        return ByFile(("train",), np.zeros(len(batches), np.uint8))
-    names = tuple(splits.shares)
+        return OneSplit()
+    shares = splits.shares
+    names = tuple(shares)
     keys = KeyStream(f"split by {splits.by}", seed)
+    first_rows = np.concatenate([[0], np.cumsum(batches.num_samples)])
     if splits.by == "file":
-        return ByFile(names, _files_to_splits(batches, splits.shares, keys, sources))
+        by_source = _files_to_splits(source_samples, shares, keys)
+        return ByFile(names, by_source, np.cumsum(source_samples), first_rows)
     if splits.by == "group":
         _check_groups(batches)
-        shares = list(splits.shares.values())
-        bounds = [round(sum(shares[:place]) * _KEY_SPAN) for place in range(1, len(shares))]
-        return ByGroup(names, keys, tuple(bounds), batches)
+        return ByGroup(names, keys, tuple(round(end * _KEY_SPAN) for end in _ends(shares.values())), batches)
     total = batches.total_samples
-    counts = list(exact_counts(splits.shares, total).values())
-    ranks = [sum(counts[:place]) for place in range(1, len(counts))]
-    first_rows = np.concatenate([[0], np.cumsum(batches.num_samples)])
-    return BySample(names, keys, tuple(keys.bound(total, rank) for rank in ranks), first_rows)
+    ranks = _ends(exact_counts(shares, total).values())
+    return BySample(names, keys, tuple(keys.bound(total, int(rank)) for rank in ranks), first_rows)
+
+
+def _ends(sizes: Iterable[float]) -> list[float]:
+    """Where all but the last end, if they lie behind each other."""
+    return list(accumulate(sizes))[:-1]
 
 
 def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
@@ -117,28 +146,22 @@ def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
     return counts
 
 
-def _files_to_splits(
-    batches: Batches, shares: Mapping[str, float], keys: KeyStream, sources: Sequence[int]
-) -> NDArray[np.uint8]:
+def _files_to_splits(samples: NDArray[np.int64], shares: Mapping[str, float], keys: KeyStream) -> Numbers:
     """Input files in random order fill one split after the other, the smallest first; the largest takes the rest.
 
     A file goes to a split while that brings it nearer to its share; the first always does, so that no split is empty.
     """
-    source_of_batch = np.asarray(sources)
-    num_sources = int(source_of_batch.max()) + 1
-    samples = np.bincount(source_of_batch, weights=batches.num_samples, minlength=num_sources).astype(
-        np.int64
-    )
-    names = list(shares)
-    waiting = list(np.argsort(keys.of_rows(0, num_sources)))
-    by_source = np.full(num_sources, names.index(max(names, key=lambda name: shares[name])), np.uint8)
-    for name in sorted(names, key=lambda name: shares[name])[:-1]:
+    names = sorted(shares, key=lambda name: shares[name])
+    numbers = {name: number for number, name in enumerate(shares)}
+    waiting = np.argsort(keys.of_rows(0, len(samples))).tolist()
+    by_source = np.full(len(samples), numbers[names[-1]], np.uint8)
+    for name in names[:-1]:
         wanted, taken = shares[name] * samples.sum(), 0
         while len(waiting) > 1 and (not taken or taken + samples[waiting[-1]] / 2 <= wanted):
             source = waiting.pop()
-            by_source[source] = names.index(name)
+            by_source[source] = numbers[name]
             taken += int(samples[source])
-    return np.take(by_source, source_of_batch)
+    return by_source
 
 
 def _check_groups(batches: Batches) -> None:

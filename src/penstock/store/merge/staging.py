@@ -1,13 +1,12 @@
 """The folder in which a store grows, out of sight, until it is whole.
 
-    output_dir/.merging-<fingerprint>/   files at their full size, journal.jsonl; manifest.json when all is written
+    output_dir/.merging-<name>/   files at their full size, journal.jsonl; manifest.json when all is written
     output_dir/                          files are moved here, manifest.json last
 
-The fingerprint is that of inputs and options: a merge of the same goes on with what is there, another one removes it.
+The name tells inputs and options apart: a merge of the same goes on with what is there, another one removes it.
 """
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,8 +15,9 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.runtime.durable import sync_directory
+from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge.document import read_store
 
-MANIFEST_NAME = "manifest.json"
 _PREFIX = ".merging-"
 _REPLACED_NAME = "replaced.json"
 
@@ -37,9 +37,9 @@ def locked(output_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def staging_folder(output_dir: Path, fingerprint: str) -> Path:
-    """Where a merge with that fingerprint writes."""
-    return output_dir / f"{_PREFIX}{fingerprint}"
+def staging_folder(output_dir: Path, name: str) -> Path:
+    """Where a merge writes whose inputs, options and pieces of work have that name."""
+    return output_dir / f"{_PREFIX}{name}"
 
 
 def remove_others(output_dir: Path, kept: Path) -> None:
@@ -47,7 +47,7 @@ def remove_others(output_dir: Path, kept: Path) -> None:
     for folder in output_dir.glob(f"{_PREFIX}*"):
         if folder != kept:
             if (folder / MANIFEST_NAME).exists():
-                moved = [name for name in file_names(folder / MANIFEST_NAME) if not (folder / name).exists()]
+                moved = [name for name in _file_names(folder) if not (folder / name).exists()]
                 _remove(output_dir, moved)
             shutil.rmtree(folder)
 
@@ -69,7 +69,7 @@ def put_in_place(staging: Path, output_dir: Path) -> None:
 
     What was there stops being a store before its first file goes, and the new one is a store when its last has come.
     """
-    names = file_names(staging / MANIFEST_NAME)
+    names = _file_names(staging)
     old, replaced = output_dir / MANIFEST_NAME, staging / _REPLACED_NAME
     if old.exists():
         old.rename(replaced)
@@ -79,7 +79,7 @@ def put_in_place(staging: Path, output_dir: Path) -> None:
             (output_dir / name).parent.mkdir(exist_ok=True)
             (staging / name).rename(output_dir / name)
     if replaced.exists():
-        _remove(output_dir, sorted(set(file_names(replaced)) - set(names)))
+        _remove(output_dir, sorted(set(_file_names(staging, _REPLACED_NAME)) - set(names)))
     for folder in {(output_dir / name).parent for name in names}:
         sync_directory(folder)
     (staging / MANIFEST_NAME).rename(old)
@@ -87,9 +87,9 @@ def put_in_place(staging: Path, output_dir: Path) -> None:
     shutil.rmtree(staging)
 
 
-def file_names(manifest: Path) -> list[str]:
+def _file_names(folder: Path, name: str = MANIFEST_NAME) -> list[str]:
     """The files that a manifest lists."""
-    return [item["name"] for item in json.loads(manifest.read_text(encoding="utf-8"))["files"]]
+    return [item["name"] for item in read_store(folder, name)["files"]]
 
 
 def _remove(output_dir: Path, names: list[str]) -> None:

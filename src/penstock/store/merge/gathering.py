@@ -1,0 +1,62 @@
+"""The second half of a shuffle: each bucket is loaded, brought into the order of its random numbers, and written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.reading import BUFFER_BYTES, Rows
+from penstock.store.merge.scattering import KEY_BYTES, SCATTERED_NAME, Buckets
+from penstock.store.merge.targets import PartChecksums, Targets
+
+
+def gather_parts(buckets: Buckets, part_bytes: int) -> Iterator[range]:
+    """Buckets in order, some at a time."""
+    first, start = 0, 0
+    for bucket, end in enumerate(buckets.ends.tolist()):
+        if (end - start) * buckets.record_bytes >= part_bytes:
+            yield range(first, bucket + 1)
+            first, start = bucket + 1, end
+    if first < buckets.num_buckets:
+        yield range(first, buckets.num_buckets)
+
+
+def gather(plan: MergePlan, buckets: Buckets, folder: Path, chosen: range) -> PartChecksums:
+    """Write the samples of some buckets to their places."""
+    with Targets(folder) as targets:
+        for bucket in chosen:
+            split, first_row = _split_of(plan, buckets, bucket)
+            records = _load(folder / SCATTERED_NAME, buckets, bucket)
+            order = np.argsort(records[:, :KEY_BYTES].copy().view(np.uint64).reshape(-1))
+            position = KEY_BYTES
+            for column in plan.columns:
+                spec = plan.batches.schema.arrays[column]
+                place = plan.places[split, spec.name]
+                values = records[:, position : position + spec.row_bytes]
+                for done, rows in _in_order(values, order):
+                    targets.write(place, first_row + done, rows)
+                position += spec.row_bytes
+    return targets.checksums
+
+
+def _split_of(plan: MergePlan, buckets: Buckets, bucket: int) -> tuple[str, int]:
+    """The split of a bucket, and which of its samples the first one of the bucket is."""
+    split = bucket >> buckets.bits
+    before = buckets.bounds(split << buckets.bits)[0]
+    return plan.splitter.names[split], buckets.bounds(bucket)[0] - before
+
+
+def _load(path: Path, buckets: Buckets, bucket: int) -> Rows:
+    first, end = buckets.bounds(bucket)
+    count = (end - first) * buckets.record_bytes
+    content = np.fromfile(path, np.uint8, count, offset=first * buckets.record_bytes)
+    return content.reshape(end - first, buckets.record_bytes)
+
+
+def _in_order(values: Rows, order: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:
+    """Rows in an order, some at a time, each time with how many came before."""
+    step = max(1, BUFFER_BYTES // max(1, values.shape[1]))
+    for first in range(0, len(order), step):
+        yield first, values[order[first : first + step]]

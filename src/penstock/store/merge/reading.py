@@ -1,0 +1,105 @@
+"""The samples of one batch file as bytes, some at a time."""
+
+import os
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import MIB
+from penstock.store.batch_file import read_array, read_header
+from penstock.store.merge.batches import Batches
+
+Rows = NDArray[np.uint8]
+"""Samples of one array as bytes: (samples, bytes of a sample)."""
+
+BUFFER_BYTES = MIB
+"""Read at a time: small enough to be in the processor's cache when its checksum is taken."""
+
+
+class BatchReader:
+    """Reads the arrays of a batch file, each from its first sample to its last, and checks them on the way.
+
+    What lies in the file as it is comes through one buffer, whatever its size. What is compressed is decoded as a
+    whole, and kept until another array is asked for, or with `keep_decoded` until the end.
+    """
+
+    def __init__(self, batches: Batches, batch: int, keep_decoded: bool = False) -> None:
+        self.path: Path = batches.paths[batch]
+        self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
+        self._buffer = np.empty(0, np.uint8)
+        self._checksums: dict[int, int] = {}
+        self._decoded: dict[int, Rows] = {}
+        batches.check_unchanged(batch)
+        self._source = os.open(self.path, os.O_RDONLY)
+
+    @property
+    def num_samples(self) -> int:
+        """Of the file."""
+        return int(self._batches.num_samples[self._batch])
+
+    def chunk_rows(self, column: int) -> int:
+        """How many samples of an array to read at a time."""
+        return max(1, BUFFER_BYTES // max(1, self._batches.schema.arrays[column].row_bytes))
+
+    def rows(self, column: int, first: int, count: int) -> Rows:
+        """The next samples of an array; they stay until more are asked for."""
+        if not self._batches.is_copyable[self._batch, column]:
+            return self._decode(column)[first : first + count]
+        row_bytes = self._batches.schema.arrays[column].row_bytes
+        content = self._room(count * row_bytes)
+        self._fill(content, column, first * row_bytes)
+        crc = self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
+        if first + count == self.num_samples:
+            self._check(column, crc)
+        return content.reshape(count, row_bytes)
+
+    def checksum(self, column: int) -> int:
+        """Of all samples of an array, after the last was read."""
+        if not self._batches.is_copyable[self._batch, column]:
+            return zlib.crc32(self._decode(column).data)
+        return self._checksums.get(column, 0)
+
+    def _room(self, num_bytes: int) -> Rows:
+        if len(self._buffer) < num_bytes:
+            self._buffer = np.empty(num_bytes, np.uint8)
+        return self._buffer[:num_bytes]
+
+    def _fill(self, content: Rows, column: int, start: int) -> None:
+        offset, filled = int(self._batches.offsets[self._batch, column]) + start, 0
+        while filled < len(content):
+            count = os.preadv(self._source, [content[filled:].data], offset + filled)
+            if not count:
+                name = self._batches.schema.arrays[column].name
+                raise DataError(f"{self.path}: ends in array '{name}'; write it again")
+            filled += count
+
+    def _check(self, column: int, crc: int) -> None:
+        expected = int(self._batches.checksums[self._batch, column])
+        if expected not in (-1, crc):
+            raise DataError(
+                f"{self.path}: array '{self._batches.schema.arrays[column].name}' is damaged: its checksum is "
+                f"{crc:08x}, not {expected:08x}; write the file again"
+            )
+
+    def _decode(self, column: int) -> Rows:
+        if column not in self._decoded:
+            if not self._keep_decoded:
+                self._decoded.clear()
+            spec = self._batches.schema.arrays[column]
+            header = read_header(self.path)
+            values = np.ascontiguousarray(read_array(header, header.array(spec.name)))
+            self._decoded[column] = values.reshape(-1).view(np.uint8).reshape(len(values), spec.row_bytes)
+        return self._decoded[column]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._source)

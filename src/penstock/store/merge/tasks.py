@@ -1,0 +1,83 @@
+"""The pieces of work of a merge: each can be done in any process, and again after a kill, with the same bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from penstock.store.merge.copying import copy_batches
+from penstock.store.merge.gathering import gather, gather_parts
+from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, scatter
+from penstock.store.merge.targets import PartChecksums
+
+
+class Kind(StrEnum):
+    """What a task does."""
+
+    copy = "copy"
+    scatter = "scatter"
+    gather = "gather"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work."""
+
+    number: int
+    """In the journal."""
+    kind: Kind
+    chosen: range
+    """Batches to copy or scatter, buckets to gather."""
+    num_samples: int
+    """That come to their final places by it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a process must know to do any task."""
+
+    plan: MergePlan
+    folder: Path
+    buckets: Buckets | None
+    """Of a shuffle."""
+
+    @cached_property
+    def phases(self) -> list[list[Task]]:
+        """All tasks; those of a phase may be done at once, and must be done before the next begins."""
+        if self.buckets is None:
+            counts = self.plan.batches.num_samples
+            return [
+                [
+                    Task(number, Kind.copy, part, int(counts[part.start : part.stop].sum()))
+                    for number, part in enumerate(self.plan.parts())
+                ]
+            ]
+        scattered = [Task(number, Kind.scatter, part, 0) for number, part in enumerate(self.buckets.parts)]
+        return [scattered, list(self._gather_tasks(self.buckets, len(scattered)))]
+
+    def _gather_tasks(self, buckets: Buckets, first: int) -> Iterator[Task]:
+        for number, part in enumerate(gather_parts(buckets, self.plan.options.part_bytes), first):
+            num_samples = buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0]
+            yield Task(number, Kind.gather, part, num_samples)
+
+    @property
+    def num_tasks(self) -> int:
+        """Of all phases."""
+        return sum(len(phase) for phase in self.phases)
+
+    def run(self, task: Task) -> PartChecksums:
+        """Do a task; gives the checksums of what came to its final place."""
+        if self.buckets is None:
+            return copy_batches(self.plan, self.folder, task.chosen)
+        if task.kind == Kind.scatter:
+            scatter(self.plan, self.buckets, self.folder, task.number)
+            return {}
+        return gather(self.plan, self.buckets, self.folder, task.chosen)
+
+    def files_of(self, task: Task, checksums: PartChecksums) -> set[str]:
+        """The files that a task has written to."""
+        if task.kind == Kind.scatter:
+            return {SCATTERED_NAME}
+        return {self.plan.places[key].file for key in checksums}
