@@ -1,0 +1,162 @@
+"""A merge that was stopped goes on with what is done; what is torn never looks whole."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.store.batch_file import read_header, save_batch
+from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge.batches import find_batches
+from penstock.store.merge.reading import BatchReader
+from penstock.store.merge.staging import locked
+from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
+from tests.store.samples import assert_same, game_arrays
+
+SMALL_PARTS = MergeOptions(part_bytes=1)
+"""Each batch is a part."""
+
+
+def damage(path):
+    """Flip a bit of a mask so that nothing else tells; gives a function that mends it."""
+    place = read_header(path).array("masks_target").offset
+    before, content = path.stat(), bytearray(path.read_bytes())
+
+    def write():
+        content[place] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    write()
+    return write
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SMALL_PARTS,
+        MergeOptions(part_bytes=1, splits=SplitShares(0.5, 0.3, 0.2)),
+        MergeOptions(part_bytes=1, shuffle=True, splits=SplitShares(0.5, 0.3, 0.2)),
+        MergeOptions(part_bytes=1, workers=2),
+    ],
+    ids=["plain", "split", "shuffled", "workers"],
+)
+def test_it_goes_on_behind_the_last_part_that_is_done(tmp_path, options):
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "undisturbed", options=options)
+    mend = damage(tmp_path / "in" / "batch_0004.batch")
+
+    with pytest.raises(DataError, match=r"batch_0004.batch: array 'masks_target' is damaged"):
+        merge(tmp_path / "in", tmp_path / "out", options=options)
+    assert [name for name in all_bytes(tmp_path / "out") if not name.startswith(".merging-")] == []
+    mend()
+    result = merge(tmp_path / "in", tmp_path / "out", options=options)
+
+    assert 0 < result.kept_tasks < result.num_tasks
+    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "undisturbed")
+
+
+def test_a_torn_line_of_the_journal_is_passed_over(tmp_path):
+    batches = write_batches(tmp_path / "in")
+    mend = damage(tmp_path / "in" / "batch_0004.batch")
+    with pytest.raises(DataError):
+        merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
+    (journal,) = (tmp_path / "out").glob(".merging-*/journal.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-20])
+    mend()
+
+    result = merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
+
+    assert (result.kept_tasks, result.num_tasks) == (2, 5)
+    assert_same(load_split(tmp_path / "out"), concatenated(batches))
+
+
+@pytest.mark.parametrize("change", ["input", "option"])
+def test_other_inputs_or_options_begin_anew(tmp_path, change):
+    write_batches(tmp_path / "in")
+    mend = damage(tmp_path / "in" / "batch_0005.batch")
+    with pytest.raises(DataError):
+        merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
+    mend()
+    options = SMALL_PARTS
+    if change == "input":
+        save_batch(tmp_path / "in" / "batch_0000.batch", game_arrays(5, seed=99))
+    else:
+        options = MergeOptions(part_bytes=1, heads="npy")
+
+    result = merge(tmp_path / "in", tmp_path / "out", options=options)
+
+    assert result.kept_tasks == 0
+    assert not list((tmp_path / "out").glob(".merging-*"))
+
+
+def test_a_whole_store_is_left_as_it_is(tmp_path):
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out")
+    written_at = (tmp_path / "out" / "X_train.npy").stat().st_mtime_ns
+
+    merge(tmp_path / "in", tmp_path / "out")
+
+    assert (tmp_path / "out" / "X_train.npy").stat().st_mtime_ns == written_at
+
+
+def test_a_new_store_takes_the_place_of_an_old_one(tmp_path):
+    batches = write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(splits=SplitShares(), heads="npy"))
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+
+    merge(tmp_path / "in", tmp_path / "out")
+
+    assert sorted(all_bytes(tmp_path / "out")) == [
+        "X_train.npy",
+        "labels_train.npz",
+        "manifest.json",
+        "masks_train.npz",
+        "notes.txt",
+    ]
+    assert not (tmp_path / "out" / "labels_train").exists()
+    assert_same(load_split(tmp_path / "out"), concatenated(batches))
+
+
+def test_a_kill_while_files_are_moved_is_mended(tmp_path):
+    """The moment after the first of the new files came to its place and the old manifest went."""
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "undisturbed")
+    merge(tmp_path / "in", tmp_path / "old", options=MergeOptions(splits=SplitShares()))
+    fingerprint = json.loads((tmp_path / "undisturbed" / "manifest.json").read_text())["fingerprint"]
+    staging = tmp_path / "old" / f".merging-{fingerprint}-{MergeOptions().part_bytes}-0"
+    staging.mkdir()
+    (tmp_path / "old" / "manifest.json").rename(staging / "replaced.json")
+    for name, content in all_bytes(tmp_path / "undisturbed").items():
+        (tmp_path / "old" / name if name == "X_train.npy" else staging / name).write_bytes(content)
+
+    merge(tmp_path / "in", tmp_path / "old")
+
+    assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "undisturbed")
+
+
+def test_files_of_somebody_else_are_not_replaced(tmp_path):
+    write_batches(tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    np.save(tmp_path / "out" / "X_train.npy", [1, 2, 3])
+
+    with pytest.raises(ConfigError, match=r"X_train.npy: is there, but no manifest.json.*move it away"):
+        merge(tmp_path / "in", tmp_path / "out")
+
+
+def test_two_merges_do_not_write_to_one_folder(tmp_path):
+    write_batches(tmp_path / "in")
+
+    with locked(tmp_path / "out"), pytest.raises(ConfigError, match="another merge is writing it"):
+        merge(tmp_path / "in", tmp_path / "out")
+
+
+def test_a_batch_file_that_changes_meanwhile_is_noticed(tmp_path):
+    write_batches(tmp_path / "in")
+    batches, _ = find_batches(tmp_path / "in")
+    save_batch(tmp_path / "in" / "batch_0001.batch", game_arrays(7, seed=99))
+
+    with pytest.raises(DataError, match=r"batch_0001.batch: was changed while it was merged"):
+        BatchReader(batches, 1)
