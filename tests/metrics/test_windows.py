@@ -189,10 +189,22 @@ def test_the_state_of_another_metric_is_refused():
         TrainMetricWrapper(DecayAUC()).load_state_dict(saved)
 
 
-@pytest.mark.parametrize(("decay_rate", "decay_step"), [(1.5, 10), (-0.1, 10), (0.9, 0)])
-def test_settings_out_of_range_are_refused(decay_rate, decay_step):
-    with pytest.raises(DataError, match="rates are from 0 to 1, steps from 1"):
-        TrainMetricWrapper(MeanAbsoluteError(), decay_rate, decay_step)
+@pytest.mark.parametrize("decay_rate", [1.0, 1.5, -0.1, math.nan])
+def test_a_rate_that_does_not_fade_is_refused(decay_rate):
+    with pytest.raises(DataError, match=f"decay_rate {decay_rate}: rates are from 0 to below 1"):
+        TrainMetricWrapper(MeanAbsoluteError(), decay_rate)
+
+
+@pytest.mark.parametrize("decay_step", [0, -1, 1.5])
+def test_a_window_without_a_number_of_steps_is_refused(decay_step):
+    with pytest.raises(DataError, match=f"decay_step {decay_step}: windows have a whole number of steps"):
+        TrainMetricWrapper(MeanAbsoluteError(), 0.9, decay_step)
+
+
+@pytest.mark.parametrize("metric", ["auc", DecayAUC])
+def test_what_is_no_metric_is_refused(metric):
+    with pytest.raises(DataError, match=r"is no metric; give an object such as DecayAUC\(\)"):
+        TrainMetricWrapper(metric)
 
 
 def test_a_log_line_in_the_middle_of_a_window_is_told_with_values_that_fit():

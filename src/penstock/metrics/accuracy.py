@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from penstock.config.errors import DataError
 from penstock.metrics.inputs import as_array, binary_rows, class_rows
 from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import RowMean, RowValues
@@ -23,6 +24,8 @@ class Accuracy(RowMean):
 
     def __init__(self, threshold: float = 0.5, top_k: int = 1) -> None:
         super().__init__()
+        if not 0.0 <= threshold <= 1.0 or top_k < 1:
+            raise DataError(f"accuracy: threshold {threshold}, top_k {top_k}: from 0 to 1, and at least 1")
         self._threshold, self._top_k = threshold, top_k
 
     @classmethod

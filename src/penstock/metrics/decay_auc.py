@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from penstock.config.errors import DataError
 from penstock.metrics.histogram import Counts, Thresholds, add_counts, area, one_class_only
 from penstock.metrics.inputs import binary_rows
 from penstock.metrics.metric import Values
@@ -49,6 +50,8 @@ class DecayAUC(SumsMetric):
 
     def decay(self, rate: float) -> None:
         """The buffer becomes the counts the first time; later counts = rate * counts + (1 - rate) * buffer."""
+        if not 0.0 <= rate <= 1.0:
+            raise DataError(f"{self.name}: decays by a rate from 0 to 1, not {rate}")
         counts, buffer = self._sums["counts"], self._sums["buffer"]
         self._sums["counts"] = rate * counts + (1.0 - rate) * buffer if self.has_decayed else buffer.copy()
         self._sums["buffer"] = np.zeros_like(buffer)

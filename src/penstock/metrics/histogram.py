@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.metrics.inputs import is_whole
 
 Counts = NDArray[Any]
 """Negative and positive rows (axis 0) of each bin (axis 1); whole numbers, or fractions after a decay."""
@@ -15,8 +16,8 @@ class Thresholds:
     """`number` evenly spaced values from 0 to 1; a prediction belongs to the highest one that it reaches."""
 
     def __init__(self, number: int, owner: str) -> None:
-        if number < 2:
-            raise DataError(f"{owner}: {number} thresholds; the area needs at least 2")
+        if not is_whole(number) or number < 2:
+            raise DataError(f"{owner}: {number} thresholds; the area needs a whole number of at least 2")
         self.number = number
         self._edges: dict[Any, NDArray[np.floating[Any]]] = {}
 

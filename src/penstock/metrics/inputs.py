@@ -49,16 +49,21 @@ def as_array(values: Values) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def is_whole(value: object) -> bool:
+    """Whether a setting that is typed as a whole number really is one; callers without types may give another."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def binary_rows(preds: Values, target: Values, owner: str) -> BinaryRows:
     """Probabilities and labels of the rows whose prediction is a number; anything else is a DataError."""
-    predictions = as_array(preds)
+    predictions = _numbers(preds, owner)
     if predictions.ndim == 2 and predictions.shape[1] > 1:
         raise DataError(
             f"{owner}: predictions of {predictions.shape[1]} classes; give it the probability of one, "
             "or use multiclass_auc or accuracy"
         )
     probabilities = _floating(np.ravel(predictions))
-    labels = np.ravel(as_array(target))
+    labels = np.ravel(_numbers(target, owner))
     _check_lengths(probabilities, labels, owner)
     is_positive = _checked_labels(labels, owner)
     if _lie_in_range(probabilities):
@@ -71,8 +76,8 @@ def binary_rows(preds: Values, target: Values, owner: str) -> BinaryRows:
 
 def number_rows(preds: Values, target: Values, owner: str) -> NumberRows:
     """Predicted and true numbers of the rows whose prediction is a number; infinities are numbers."""
-    predictions = np.ravel(as_array(preds)).astype(np.float64)
-    labels = np.ravel(as_array(target)).astype(np.float64)
+    predictions = np.ravel(_numbers(preds, owner)).astype(np.float64)
+    labels = np.ravel(_numbers(target, owner)).astype(np.float64)
     _check_lengths(predictions, labels, owner)
     if np.isnan(labels).any():
         raise DataError(f"{owner}: the label of row {int(np.argmax(np.isnan(labels)))} of the batch is NaN")
@@ -82,8 +87,8 @@ def number_rows(preds: Values, target: Values, owner: str) -> NumberRows:
 
 def class_rows(preds: Values, target: Values, owner: str) -> ClassRows:
     """Probabilities [rows, classes] and classes of the rows all of whose probabilities are numbers."""
-    probabilities = _floating(as_array(preds))
-    labels = np.ravel(as_array(target))
+    probabilities = _floating(_numbers(preds, owner))
+    labels = np.ravel(_numbers(target, owner))
     if probabilities.ndim != 2:
         raise DataError(f"{owner}: predictions of shape {probabilities.shape}; it needs [rows, classes]")
     _check_lengths(probabilities, labels, owner)
@@ -102,8 +107,8 @@ def candidate_rows(preds: Values, target: Values, owner: str) -> CandidateRows:
 
     A target of the same shape says with 0 and 1 which candidates are right; with any other it is the first.
     """
-    similarities = _floating(as_array(preds))
-    labels = as_array(target)
+    similarities = _floating(_numbers(preds, owner))
+    labels = _numbers(target, owner)
     if similarities.ndim != 2:
         raise DataError(f"{owner}: predictions of shape {similarities.shape}; it needs [rows, candidates]")
     _check_lengths(similarities, labels, owner)
@@ -116,6 +121,13 @@ def candidate_rows(preds: Values, target: Values, owner: str) -> CandidateRows:
         is_relevant[:, :1] = True
     usable, num_left_out = _usable(~np.isnan(similarities).any(axis=1))
     return CandidateRows(similarities[usable], is_relevant[usable], num_left_out)
+
+
+def _numbers(values: Values, owner: str) -> NDArray[Any]:
+    array = as_array(values)
+    if array.dtype.kind in "USO":
+        raise DataError(f"{owner}: predictions and labels are arrays of numbers, not of {array.dtype}")
+    return array
 
 
 def _floating(values: NDArray[Any]) -> NDArray[np.floating[Any]]:

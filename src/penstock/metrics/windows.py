@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.metrics.decay_auc import DecayAUC
-from penstock.metrics.inputs import as_array
+from penstock.metrics.inputs import as_array, is_whole
 from penstock.metrics.memory import MemoryNeeds, computing_bytes, held_bytes, hold_within, needs_of
 from penstock.metrics.metric import Metric, MetricState, Values, restored
 from penstock.metrics.reducing import reduced
@@ -35,10 +35,14 @@ class TrainMetricWrapper:
         decay_step: int = 100,
         collectives: Collectives | None = None,
     ) -> None:
-        if not 0.0 <= decay_rate <= 1.0 or decay_step < 1:
+        if not 0.0 <= decay_rate < 1.0:
             raise DataError(
-                f"decay_rate {decay_rate}, decay_step {decay_step}: rates are from 0 to 1, steps from 1"
+                f"decay_rate {decay_rate}: rates are from 0 to below 1, with which the first window would never fade"
             )
+        if not is_whole(decay_step) or decay_step < 1:
+            raise DataError(f"decay_step {decay_step}: windows have a whole number of steps, from 1 on")
+        if isinstance(metric, type) or not hasattr(metric, "update"):
+            raise DataError(f"{metric!r} is no metric; give an object such as DecayAUC()")
         self.metric = metric
         self._decay_rate, self._decay_step = decay_rate, decay_step
         self._collectives: Collectives = OneProcess() if collectives is None else collectives

@@ -61,6 +61,10 @@ class XAUC:
     ) -> None:
         if in_batch and exact:
             raise DataError("xauc: in_batch and exact exclude each other; leave one out")
+        if not 0.0 < sample_ratio <= 1.0 or (max_pairs is not None and max_pairs < 1):
+            raise DataError(
+                f"xauc: sample_ratio {sample_ratio}, max_pairs {max_pairs}: above 0 and up to 1, and at least 1"
+            )
         self.in_batch, self.exact, self.pair_weight = in_batch, exact, pair_weight
         self.sample_ratio, self.max_pairs, self.seed = sample_ratio, max_pairs, seed
         self._rows = RowSample(max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed)
