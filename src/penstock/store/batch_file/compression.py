@@ -7,10 +7,13 @@ from typing import Any, cast
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
+from penstock.store.npy_header import MOST_HEADER_BYTES
 
 COMPRESSIONS = ("none", "zlib", "zstd", "lz4")
 _LEVELS = {"zlib": (0, 9), "zstd": (1, 22), "lz4": (1, 12)}
 _DEFAULT_ZLIB_LEVEL = 6
+_MEMBER_WINDOW = -zlib.MAX_WBITS
+"""Archives leave out the frame around what zlib packs."""
 
 Buffer = Any
 """Whatever has bytes: bytes, a memoryview, an Arrow buffer."""
@@ -50,12 +53,21 @@ def decompressed(compression: str, stored: Buffer, array_bytes: int) -> Buffer:
         raise ValueError(str(error)) from error
 
 
-def _inflated(stored: Buffer, array_bytes: int) -> bytearray:
-    unpacker = zlib.decompressobj()
+def inflated_member(stored: Buffer, array_bytes: int) -> Buffer:
+    """The values in a deflated member of an archive, which has a short header in front of them."""
+    return _inflated(stored, array_bytes, _MEMBER_WINDOW, most_before=MOST_HEADER_BYTES)
+
+
+def _inflated(
+    stored: Buffer, array_bytes: int, window: int = zlib.MAX_WBITS, most_before: int = 0
+) -> memoryview:
+    """The last bytes of what unpacks, all of it but for a header of at most so many bytes."""
+    unpacker = zlib.decompressobj(window)
+    most_bytes = array_bytes + most_before
     try:
-        values = bytearray(unpacker.decompress(stored, array_bytes + 1))
+        values = memoryview(bytearray(unpacker.decompress(stored, most_bytes + 1)))
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    if len(values) != array_bytes or not unpacker.eof:
-        raise ValueError(f"they do not unpack to {array_bytes} bytes")
-    return values
+    if not array_bytes <= len(values) <= most_bytes or not unpacker.eof:
+        raise ValueError(f"it does not unpack to {array_bytes} bytes")
+    return values[len(values) - array_bytes :]

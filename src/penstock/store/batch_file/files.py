@@ -8,9 +8,10 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.durable import replacing
 from penstock.store.batch_file.compression import check_compression
 from penstock.store.batch_file.header import BatchHeader, BatchRecord, StoredArray, check_lengths
-from penstock.store.batch_file.native import map_array, read_native_array, write_native
+from penstock.store.batch_file.native import write_native
 from penstock.store.batch_file.native_header import MAGIC, read_native_header
-from penstock.store.batch_file.npz import read_npz_array, read_npz_header, write_npz
+from penstock.store.batch_file.npz import read_npz_header, write_npz
+from penstock.store.batch_file.reading import map_values, read_values
 from penstock.store.batch_file.values import Values, checked_array
 from penstock.store.legacy import holds_pickle, load_legacy, refuse_pickle
 from penstock.store.schema import StoreSchema
@@ -129,11 +130,7 @@ def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -
     """The values of one array of a batch file, checked; with `mmap` as in `load_batch`."""
     if array.dtype.hasobject:
         raise refuse_pickle(header.path)
-    if mmap and array.is_copyable:
-        return map_array(header.path, array)
-    if header.layout == "npz":
-        return read_npz_array(header.path, array)
-    return read_native_array(header.path, array)
+    return map_values(header, array) if mmap and array.is_copyable else read_values(header, array)
 
 
 def _check_layout(layout: str, compression: str, level: int | None) -> None:

@@ -1,4 +1,4 @@
-"""The native layout: a header, then the bytes of one array after the other, each at a multiple of 64."""
+"""Writing the native layout: a header, then the bytes of one array after the other, each at a multiple of 64."""
 
 import zlib
 from collections.abc import Mapping
@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.store.batch_file.compression import compressor, decompressed
+from penstock.store.batch_file.compression import compressor
 from penstock.store.batch_file.header import BatchHeader, StoredArray
 from penstock.store.batch_file.native_header import aligned, encoded_header, header_room
 from penstock.store.batch_file.values import Values, chunks, values_checksum
@@ -50,38 +48,3 @@ def _write_array(
     compressed = compressor(compression, level)(values.reshape(-1).view(np.uint8).data)
     stream.write(compressed)
     return replace(plan, num_bytes=len(compressed), checksum=crc)
-
-
-def read_native_array(path: Path, array: StoredArray) -> Values:
-    """The values of one array, checked."""
-    values = np.fromfile(path, dtype=np.uint8, count=array.num_bytes, offset=array.offset)
-    if array.compression != "none":
-        values = _unpacked(path, array, values)
-    check_values(path, array, zlib.crc32(values.data))
-    return values.view(array.dtype).reshape(array.shape)
-
-
-def _unpacked(path: Path, array: StoredArray, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    try:
-        values = decompressed(array.compression, stored.data, array.array_bytes)
-    except ValueError as error:
-        raise DataError(
-            f"{path}: array '{array.name}' is damaged: {str(error).rstrip('.')}; write the file again"
-        ) from error
-    return np.frombuffer(values, dtype=np.uint8)
-
-
-def map_array(path: Path, array: StoredArray) -> Values:
-    """The values of one array that is stored as it is, read when they are asked for and not checked."""
-    if array.array_bytes == 0:
-        return np.empty(array.shape, array.dtype)
-    return np.memmap(path, dtype=array.dtype, mode="r", offset=array.offset, shape=array.shape)
-
-
-def check_values(path: Path, array: StoredArray, checksum: int) -> None:
-    """Refuse values that are not those that were written."""
-    if array.checksum is not None and array.checksum != checksum:
-        raise DataError(
-            f"{path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
-            f"not {array.checksum:08x}; write the file again"
-        )

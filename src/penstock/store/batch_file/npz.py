@@ -11,9 +11,8 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
-import numpy as np
 from numpy.lib import format as npy_format
 
 from penstock.config.errors import DataError
@@ -104,26 +103,3 @@ def _check_size(place: str, has_objects: bool, found_bytes: int, array_bytes: in
 
 def _read_at(stream: BinaryIO, num_bytes: int, offset: int) -> bytes:
     return os.pread(stream.fileno(), num_bytes, offset)
-
-
-def read_npz_array(path: Path, array: StoredArray) -> Values:
-    """The values of one array; zipfile checks them."""
-    place = f"{path}: array '{array.name}'"
-    values = np.empty(array.array_bytes, np.uint8)
-    with (
-        reading_archive(place),
-        zipfile.ZipFile(path) as archive,
-        archive.open(f"{array.name}{_SUFFIX}") as member,
-    ):
-        read_npy_header(member, place)
-        _fill(member, values.data)
-        member.read(1)  # the checksum is checked at the end
-    return values.view(array.dtype).reshape(array.shape, order="F" if array.is_column_major else "C")
-
-
-def _fill(stream: IO[bytes], room: memoryview) -> None:
-    while len(room):
-        count = stream.readinto(room)  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError("it ends too early")
-        room = room[count:]

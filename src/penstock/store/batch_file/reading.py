@@ -1,0 +1,46 @@
+"""The values of stored arrays: read, unpacked, checked; or mapped."""
+
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.store.batch_file.compression import decompressed, inflated_member
+from penstock.store.batch_file.header import BatchHeader, StoredArray
+from penstock.store.batch_file.values import Values
+
+
+def read_values(header: BatchHeader, array: StoredArray) -> Values:
+    """The values of one array, checked."""
+    path = header.path
+    values = np.fromfile(path, dtype=np.uint8, count=array.num_bytes, offset=array.offset)
+    if array.compression != "none":
+        values = _unpacked(header, array, values)
+    checksum = crc32(values.data)
+    if checksum != array.checksum:
+        raise DataError(
+            f"{path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
+            f"not {array.checksum:08x}; write the file again"
+        )
+    return values.view(array.dtype).reshape(array.shape, order="F" if array.is_column_major else "C")
+
+
+def map_values(header: BatchHeader, array: StoredArray) -> Values:
+    """The values of one array that is stored as it is, read when they are asked for and not checked."""
+    if array.array_bytes == 0:
+        return np.empty(array.shape, array.dtype)
+    return np.memmap(header.path, dtype=array.dtype, mode="r", offset=array.offset, shape=array.shape)
+
+
+def _unpacked(header: BatchHeader, array: StoredArray, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    try:
+        if header.layout == "npz":
+            values = inflated_member(stored.data, array.array_bytes)
+        else:
+            values = decompressed(array.compression, stored.data, array.array_bytes)
+    except ValueError as error:
+        raise DataError(
+            f"{header.path}: array '{array.name}' is damaged: {str(error).rstrip('.')}; write the file again"
+        ) from error
+    return np.frombuffer(values, dtype=np.uint8)
