@@ -63,10 +63,12 @@ def prepare(
             stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
             stop=stop,
         )
-        prepared = prepare_files(section, reading_of(run), restart=restart, watching=watching)
+        prepared = prepare_files(
+            section, reading_of(run), limit_bytes=limit_of(run.memory), restart=restart, watching=watching
+        )
         merged = None
         if merge:
-            with _stage(monitor, "merging"):
+            with watching.stage("merging"):
                 merged = merge_run(run, plain=plain)
     if monitor is not None:
         _log_memory(Path(section.intermediate_dir), monitor.report)
@@ -104,15 +106,6 @@ def _measured(run: RunConfig) -> Iterator[MemoryMonitor | None]:
         return
     with MemoryMonitor(limit_of(run.memory), _SAMPLE_SECONDS) as monitor:
         yield monitor
-
-
-@contextmanager
-def _stage(monitor: MemoryMonitor | None, name: str) -> Iterator[None]:
-    if monitor is None:
-        yield
-        return
-    with monitor.stage(name):
-        yield
 
 
 def _log_memory(folder: Path, report: MemoryReport) -> None:

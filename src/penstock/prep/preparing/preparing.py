@@ -1,8 +1,11 @@
 """The work as a whole: from raw files to a folder of batch files with a manifest."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
+from penstock.prep.preparing.crew import run_in_processes
+from penstock.prep.preparing.crew_size import Room, crew_size
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.here import run_here
@@ -16,12 +19,17 @@ from penstock.prep.preparing.settings import (
     one_input_per_batch,
 )
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.tasks import make_tasks
+from penstock.prep.preparing.tasks import Task, make_tasks
 from penstock.prep.preparing.watching import Watch, WatchOptions
 from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
 from penstock.readers.sections import ReadingSection
+from penstock.runtime.cores import available_cores
+from penstock.runtime.limits import default_limit
+from penstock.runtime.memory import tree_bytes
 from penstock.store.manifest import MANIFEST_NAME, Manifest
+
+logger = logging.getLogger(__name__)
 
 _COLUMNS = ("feature_columns", "label_columns", "mask_columns")
 
@@ -30,15 +38,17 @@ def prepare(
     section: Preprocessing,
     reading: ReadingSection | None = None,
     *,
+    limit_bytes: int | None = None,
     restart: bool = False,
     watching: WatchOptions | None = None,
 ) -> PrepSummary:
     """Write the batch files of all raw files, as far as they are not there yet, and their manifest last.
 
-    `restart` removes what an earlier preparation wrote to the folder; `reading` tells how columns are read where no
-    function extracts samples.
+    `reading` tells how columns are read where no function extracts samples; `limit_bytes` is what all processes may
+    take; `restart` removes what an earlier preparation wrote to the folder.
     """
-    preparation = _Preparation(section, reading or ReadingSection(with_header=True))
+    reading = reading or ReadingSection(with_header=True)
+    preparation = _Preparation(section, reading, default_limit() if limit_bytes is None else limit_bytes)
     with preparation.folder.locked():
         if restart:
             preparation.folder.clear()
@@ -48,8 +58,9 @@ def prepare(
 class _Preparation:
     """The files, tasks and folder of one preparation."""
 
-    def __init__(self, section: Preprocessing, reading: ReadingSection) -> None:
+    def __init__(self, section: Preprocessing, reading: ReadingSection, limit_bytes: int) -> None:
         self._section = section
+        self._limit_bytes = limit_bytes
         self._skips = section.on_error is OnError.skip
         self._settings = decisive_settings(section, reading)
         self._extraction = extraction_of(section, reading)
@@ -59,18 +70,47 @@ class _Preparation:
 
     def run(self, watching: WatchOptions) -> PrepSummary:
         """Do what is not done yet."""
-        plan = self._plan()
+        with watching.stage("finding the schema"):
+            plan = self._plan()
         self.folder.remove_torn()
         kept = [record for task in self._tasks if (record := self.folder.done(task, self._skips))]
         done = {record.number for record in kept}
         waiting = [task for task in self._tasks if task.number not in done]
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
-        with Watch(self.folder.path / LOG_NAME, self._tasks, kept, watching, 0) as watch:
-            run_here(self._work(plan), waiting, watch)
+        work = self._work(plan)
+        num_workers = self._num_workers(work, len(waiting))
+        with (
+            watching.stage("preparing"),
+            Watch(self.folder.path / LOG_NAME, self._tasks, kept, watching, num_workers) as watch,
+        ):
+            self._execute(work, waiting, num_workers, watch)
         records = [watch.records[task.number] for task in self._tasks]
         self._write_manifest(plan, records)
-        return PrepSummary.of(records, len(kept), watch.new_samples, 0, watch.seconds)
+        summary = PrepSummary.of(records, len(kept), watch.new_samples, num_workers, watch.seconds)
+        watch.write("end", **summary.as_record())
+        return summary
+
+    def _num_workers(self, work: Work, num_tasks: int) -> int:
+        """How many worker processes there will be; 0: none."""
+        if not self._section.parallel or not num_tasks:
+            return 0
+        room = Room(
+            cores=available_cores(),
+            limit_bytes=self._limit_bytes,
+            process_bytes=tree_bytes(),
+            batch_bytes=work.batch_size * work.schema.row_bytes,
+        )
+        size = crew_size(self._section.num_workers, num_tasks, room)
+        if size.reason is not None:
+            logger.warning("preprocessing.num_workers: %s", size.reason)
+        return size.count
+
+    def _execute(self, work: Work, tasks: list[Task], num_workers: int, watch: Watch) -> None:
+        if not num_workers:
+            run_here(work, tasks, watch)
+        else:
+            run_in_processes(work, tasks, num_workers, watch)
 
     def _plan(self) -> Plan:
         """What was begun here before, if it is the same as what is wanted now; else what begins now."""

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +43,10 @@ class WatchOptions:
     stops_when_exceeded: bool = False
     """End when more memory was measured than allowed."""
     stop: StopRequest | None = None
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        """Count the memory of what happens inside a `with` block for this stage."""
+        return nullcontext() if self.monitor is None else self.monitor.stage(name)
 
 
 class Watch:

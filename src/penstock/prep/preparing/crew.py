@@ -1,0 +1,167 @@
+"""Tasks in several processes: hand them out, hear of them, repeat once what a killed worker had."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import wait
+from types import TracebackType
+from typing import Self
+
+from penstock.batching.workers.ends import WorkerError, WorkerStack
+from penstock.batching.workers.starting import ONE_THREAD
+from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.tasks import Task
+from penstock.prep.preparing.watching import Watch
+from penstock.prep.preparing.work import LeftOut, TaskProgress, Work
+from penstock.prep.preparing.worker import Assignment, Channel, Failed, Message
+
+TICK_SECONDS = 0.5
+"""How often somebody looks whether to stop while no worker tells anything."""
+_MOST_END_SECONDS = 5.0
+_START_CODE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from penstock.prep.preparing.worker import main; main(int(sys.argv[2]))"
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Worker:
+    """A worker as its parent sees it."""
+
+    def __init__(self, work: Work) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.channel = Channel(ours.detach())
+            path = json.dumps([*map(str, sys.path)])
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _START_CODE, path, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **ONE_THREAD},
+                pass_fds=(theirs.fileno(),),
+                # In a process group of its own, so that Ctrl-C in a terminal reaches the parent alone.
+                process_group=0,
+            )
+        self.assignment: Assignment | None = None
+        self.file: str | None = None
+        """The raw file that it is at."""
+        with suppress(OSError):  # one that ended at once is noticed when it is heard
+            self.channel.send(work)
+
+    def give(self, assignment: Assignment) -> None:
+        """Let it begin a task."""
+        self.assignment, self.file = assignment, None
+        with suppress(OSError):
+            self.channel.send(assignment)
+
+    def end(self) -> int:
+        """Let go of it, which ends it, and wait for its end; gives the exit code, negative for a signal."""
+        self.channel.close()
+        try:
+            return self.process.wait(_MOST_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def run_in_processes(work: Work, tasks: Sequence[Task], num_workers: int, watch: Watch) -> None:
+    """Do all tasks in so many processes."""
+    with Crew(work, tasks, watch) as crew:
+        crew.run(num_workers)
+
+
+class Crew:
+    """Workers and what they have in hand."""
+
+    def __init__(self, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
+        self._work, self._watch = work, watch
+        self._waiting = deque(Assignment(task) for task in tasks)
+        self._workers: list[Worker] = []
+        self._killed_once: set[int] = set()
+        """Tasks whose worker was killed."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            worker.end()
+
+    def run(self, num_workers: int) -> None:
+        """Work until nothing is left."""
+        for _ in range(min(num_workers, len(self._waiting))):
+            self._workers.append(Worker(self._work))
+        while self._hand_out():
+            channels = {worker.channel: worker for worker in self._workers if worker.assignment is not None}
+            for channel in wait(list(channels), TICK_SECONDS):
+                self._hear(channels[channel])  # type: ignore[index]
+            self._watch.check()
+
+    def _hand_out(self) -> bool:
+        """Give every idle worker a task; whether anybody has one."""
+        for worker in self._workers:
+            if worker.assignment is None and self._waiting:
+                worker.give(self._waiting.popleft())
+        return any(worker.assignment is not None for worker in self._workers)
+
+    def _hear(self, worker: Worker) -> None:
+        try:
+            message: Message = worker.channel.recv()
+        except (EOFError, OSError):
+            self._replace(worker)
+            return
+        if isinstance(message, TaskRecord):
+            worker.assignment = None
+            self._watch.done(message)
+        elif isinstance(message, Failed):
+            raise _raised(message) from WorkerStack(message.stack)
+        else:
+            if isinstance(message, TaskProgress):
+                worker.file = message.file
+            self._watch.hear(message)
+
+    def _replace(self, worker: Worker) -> None:
+        """A worker is no more: its task is repeated by another, once; then the file it was at is to blame."""
+        assignment, ending = worker.assignment, _ending(worker.end())
+        assert assignment is not None
+        self._workers[self._workers.index(worker)] = Worker(self._work)
+        task = assignment.task
+        file = worker.file or task.files[0].path
+        told = f"{task.name}: a worker process {ending} at {file}"
+        if task.number not in self._killed_once:
+            self._killed_once.add(task.number)
+            logger.warning("%s; the task is done once more", told)
+            self._watch.write("worker_ended", task=task.number, file=file, reason=ending)
+            self._waiting.appendleft(assignment)
+            return
+        reason = f"{told}, and so did the one before it; {_advice(ending)}"
+        if not self._work.skips:
+            raise WorkerError(reason)
+        self._watch.hear(LeftOut(task.number, file, reason, ""))
+        self._killed_once.discard(task.number)
+        self._waiting.appendleft(Assignment(task, {**assignment.left_out, file: reason}))
+
+
+def _raised(failed: Failed) -> Exception:
+    return failed.error or WorkerError(f"a worker process failed: {failed.summary}")
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended itself with exit code {exit_code}"
+    return f"was killed by {signal.Signals(-exit_code).name}"
+
+
+def _advice(ending: str) -> str:
+    if signal.SIGKILL.name in ending:
+        return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
+    return "run it with --parallel false to see where it ends"

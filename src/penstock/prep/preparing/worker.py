@@ -1,0 +1,76 @@
+"""A worker process: does one task after the other, and tells its parent how it goes.
+
+It ends when its parent is no more, also in the middle of a task: nobody is left behind by a kill.
+"""
+
+import os
+import queue
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+from penstock.config.errors import PenstockError
+from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.tasks import Task
+from penstock.prep.preparing.work import LeftOut, TaskProgress, Work, run_task
+
+if TYPE_CHECKING:
+    Channel = Connection[Any, Any]
+else:
+    Channel = Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Parent to worker: do this."""
+
+    task: Task
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Files that must not be touched, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Worker to parent: the task cannot be done."""
+
+    error: PenstockError | None
+    """None: it is a defect, of which there is only the text."""
+    summary: str
+    stack: str
+
+
+Message = TaskProgress | LeftOut | TaskRecord | Failed
+
+
+def main(descriptor: int) -> None:
+    """Work until the parent closes the connection."""
+    channel = Channel(descriptor)
+    work: Work = channel.recv()
+    assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(channel, assignments), daemon=True).start()
+    with suppress(BrokenPipeError):
+        while True:
+            channel.send(_outcome(work, assignments.get(), channel))
+
+
+def _listen(channel: Channel, assignments: "queue.SimpleQueue[Assignment]") -> None:
+    """Take in what is to be done; the end of the connection is the end of the process, whatever it is at."""
+    while True:
+        try:
+            assignments.put(channel.recv())
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _outcome(work: Work, assignment: Assignment, channel: Channel) -> TaskRecord | Failed:
+    try:
+        return run_task(work, assignment.task, channel.send, assignment.left_out)
+    except PenstockError as error:
+        return Failed(error, str(error), getattr(error, "stack", "") or traceback.format_exc())
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # told in the parent, where somebody reads it
+        return Failed(None, f"{type(error).__name__}: {error}", traceback.format_exc())
