@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import SUFFIXES, BatchHeader, BatchRecord, read_header
+from penstock.store.batch_file import (
+    SUFFIXES,
+    BatchHeader,
+    BatchRecord,
+    StoredArray,
+    is_pickled,
+    load_batch,
+    read_header,
+)
+from penstock.store.batch_file.values import values_checksum
+from penstock.store.legacy import refuse_pickle
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.schema import ArrayNames, StoreSchema
 
-_NO_CHECKSUM = -1
+_OLD_SUFFIXES = (".npy", ".pkl", ".pickle")
+_PICKLED = "pickled"
 
 
 @dataclass(frozen=True)
@@ -27,9 +39,10 @@ class Batches:
     file_bytes: NDArray[np.int64]
     modified_ns: NDArray[np.int64]
     """With the size, this tells whether a file is still the one whose header was read."""
+    is_pickled: NDArray[np.bool_]
+    """Whether a file is one of old, with pickled samples."""
     offsets: NDArray[np.int64]
     checksums: NDArray[np.int64]
-    """-1 where it is not known."""
     is_copyable: NDArray[np.bool_]
     """Whether the bytes can be copied out of the file as they are."""
 
@@ -53,40 +66,46 @@ class Batches:
 
 
 def find_batches(
-    intermediate_dir: Path, names: ArrayNames | None = None
+    intermediate_dir: Path, names: ArrayNames | None = None, allow_pickle: bool = False
 ) -> tuple[Batches, tuple[int, ...] | None]:
     """The batch files of a folder, and how many samples each input file gave, if its manifest tells.
 
     The manifest says which files there are and in which order; without one they are taken as their names are numbered.
     """
     if not (intermediate_dir / MANIFEST_NAME).exists():
-        return read_batches(list_batch_files(intermediate_dir), names), None
+        paths = list_batch_files(intermediate_dir)
+        return read_batches(paths, names, allow_pickle=allow_pickle), None
     manifest = Manifest.read(intermediate_dir)
     if not manifest.batches:
         raise DataError(
             f"{intermediate_dir}: its {MANIFEST_NAME} lists no batch files; run penstock prep again"
         )
     paths = [intermediate_dir / record.name for record in manifest.batches]
-    batches = read_batches(paths, names or manifest.schema.names, manifest.batches)
+    batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle)
     source_samples = tuple(record.num_samples for record in manifest.inputs)
     return batches, source_samples if sum(source_samples) == batches.total_samples else None
 
 
 def list_batch_files(intermediate_dir: Path) -> list[Path]:
-    """The batch files of a folder in the order of their numbers."""
+    """The batch files of a folder in the order of their numbers; no number may be there twice."""
     if not intermediate_dir.is_dir():
         raise DataError(f"{intermediate_dir}: is no folder; intermediate_dir is where batch files are")
     found = [
         path
-        for suffix in SUFFIXES.values()
-        for path in intermediate_dir.glob(f"batch_*{suffix}")
-        if path.is_file()
+        for path in intermediate_dir.glob("batch_*")
+        if path.suffix in (*SUFFIXES.values(), *_OLD_SUFFIXES) and path.is_file()
     ]
     if not found:
         raise DataError(
             f"{intermediate_dir}: has no batch files (batch_*.batch or batch_*.npz); run penstock prep first"
         )
-    return sorted(found, key=lambda path: natural_order(path.name))
+    found.sort(key=lambda path: natural_order(path.name))
+    for path, following in pairwise(found):
+        if path.stem == following.stem:
+            raise DataError(
+                f"{following}: is also there as {path.name}; take away the one that is not to be merged"
+            )
+    return found
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:
@@ -99,31 +118,54 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def read_batches(
-    paths: Sequence[Path], names: ArrayNames | None = None, records: Sequence[BatchRecord] = ()
+    paths: Sequence[Path],
+    names: ArrayNames | None = None,
+    records: Sequence[BatchRecord] = (),
+    allow_pickle: bool = False,
 ) -> Batches:
     """Read the headers of all files; the first file says what arrays there are, and all others must agree.
 
     `records` is what a manifest says of the files: one that is another is refused.
     """
-    first = read_header(paths[0])
-    schema = first.schema(names)
-    shape = len(paths), len(schema.arrays)
-    tables = Batches(
-        schema=schema,
-        paths=tuple(paths),
-        num_samples=np.zeros(len(paths), np.int64),
-        file_bytes=np.zeros(len(paths), np.int64),
-        modified_ns=np.zeros(len(paths), np.int64),
-        offsets=np.zeros(shape, np.int64),
-        checksums=np.full(shape, _NO_CHECKSUM, np.int64),
-        is_copyable=np.zeros(shape, np.bool_),
-    )
+    schema = _header(paths[0], None, allow_pickle).schema(names)
+    tables = _empty(schema, tuple(paths))
     for batch, path in enumerate(paths):
-        header, modified_ns = read_header(path), path.stat().st_mtime_ns
+        modified_ns = path.stat().st_mtime_ns
+        header = _header(path, schema, allow_pickle)
         if records and header.record != records[batch]:
             raise DataError(f"{path}: is not the file that {MANIFEST_NAME} lists; run penstock prep again")
         _fill(tables, batch, header, modified_ns)
     return tables
+
+
+def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> BatchHeader:
+    """Of a batch file; one of old has none, and is read instead, if that is allowed."""
+    if not allow_pickle or not is_pickled(path):
+        header = read_header(path)
+        if header.has_objects:
+            raise refuse_pickle(path)
+        return header
+    arrays = load_batch(path, allow_pickle=True, schema=schema)
+    stored = {
+        name: StoredArray(name, array.dtype, array.shape, 0, 0, _PICKLED, values_checksum(array))
+        for name, array in arrays.items()
+    }
+    return BatchHeader(path, _PICKLED, path.stat().st_size, stored)
+
+
+def _empty(schema: StoreSchema, paths: tuple[Path, ...]) -> Batches:
+    num_files, shape = len(paths), (len(paths), len(schema.arrays))
+    return Batches(
+        schema=schema,
+        paths=paths,
+        num_samples=np.zeros(num_files, np.int64),
+        file_bytes=np.zeros(num_files, np.int64),
+        modified_ns=np.zeros(num_files, np.int64),
+        is_pickled=np.zeros(num_files, np.bool_),
+        offsets=np.zeros(shape, np.int64),
+        checksums=np.zeros(shape, np.int64),
+        is_copyable=np.zeros(shape, np.bool_),
+    )
 
 
 def _fill(tables: Batches, batch: int, header: BatchHeader, modified_ns: int) -> None:
@@ -136,12 +178,12 @@ def _fill(tables: Batches, batch: int, header: BatchHeader, modified_ns: int) ->
     tables.num_samples[batch] = header.num_samples
     tables.file_bytes[batch] = header.num_bytes
     tables.modified_ns[batch] = modified_ns
+    tables.is_pickled[batch] = header.layout == _PICKLED
     for column, spec in enumerate(tables.schema.arrays):
         array = header.array(spec.name)
         tables.offsets[batch, column] = array.offset
         tables.is_copyable[batch, column] = array.is_copyable
-        if array.checksum is not None:
-            tables.checksums[batch, column] = array.checksum
+        tables.checksums[batch, column] = array.checksum or 0
 
 
 def fingerprint_facts(batches: Batches) -> list[Any]:

@@ -56,7 +56,7 @@ def merge(
     source, target = Path(intermediate_dir), Path(output_dir)
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
-    batches, source_samples = find_batches(source, options.names)
+    batches, source_samples = find_batches(source, options.names, options.allow_pickle)
     plan = plan_merge(batches, options, source_samples)
     if progress is not None:
         progress.total = batches.total_samples

@@ -1,5 +1,6 @@
 """The samples of one batch file as bytes, some at a time."""
 
+import math
 import os
 import zlib
 from pathlib import Path
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import read_array, read_header
+from penstock.store.batch_file import load_batch, read_array, read_header
+from penstock.store.batch_file.values import Values
 from penstock.store.merge.batches import Batches
 
 Rows = NDArray[np.uint8]
@@ -80,7 +82,7 @@ class BatchReader:
 
     def _check(self, column: int, crc: int) -> None:
         expected = int(self._batches.checksums[self._batch, column])
-        if expected not in (-1, crc):
+        if expected != crc:
             raise DataError(
                 f"{self.path}: array '{self._batches.schema.arrays[column].name}' is damaged: its checksum is "
                 f"{crc:08x}, not {expected:08x}; write the file again"
@@ -88,13 +90,21 @@ class BatchReader:
 
     def _decode(self, column: int) -> Rows:
         if column not in self._decoded:
+            if self._batches.is_pickled[self._batch]:
+                self._decode_pickled()
+                return self._decoded[column]
             if not self._keep_decoded:
                 self._decoded.clear()
-            spec = self._batches.schema.arrays[column]
             header = read_header(self.path)
-            values = np.ascontiguousarray(read_array(header, header.array(spec.name)))
-            self._decoded[column] = values.reshape(-1).view(np.uint8).reshape(len(values), spec.row_bytes)
+            values = read_array(header, header.array(self._batches.schema.arrays[column].name))
+            self._decoded[column] = _as_rows(values)
         return self._decoded[column]
+
+    def _decode_pickled(self) -> None:
+        """Samples of old come all at once."""
+        schema = self._batches.schema
+        arrays = load_batch(self.path, allow_pickle=True, schema=schema)
+        self._decoded = {column: _as_rows(arrays[spec.name]) for column, spec in enumerate(schema.arrays)}
 
     def __enter__(self) -> Self:
         return self
@@ -103,3 +113,8 @@ class BatchReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._source)
+
+
+def _as_rows(values: Values) -> Rows:
+    row_bytes = values.itemsize * math.prod(values.shape[1:])
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).reshape(len(values), row_bytes)
