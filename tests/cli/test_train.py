@@ -177,3 +177,12 @@ def test_check_takes_a_batch_and_writes_nothing(desk: Desk):
     assert done.stdout.splitlines()[-1] == "check        all good; nothing was written"
     assert "first batch  4 rows, loss 0." in done.stdout
     assert desk.content() == before
+
+
+def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
+    done = desk.penstock("train", "run.yaml", "--ignore_restore_optimizer")
+
+    assert done.stderr == (
+        "error: --ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored\n"
+    )
+    assert done.exit_code == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.pipeline.idle_settings import idle_settings
+from penstock.pipeline.idle_settings import idle_settings, idle_tower_settings
 from penstock.pipeline.run_config import RunConfig
 from tests.pipeline.test_run_config import run_data
 
@@ -47,3 +47,26 @@ def test_nothing_is_said_of_settings_that_do_something():
 )
 def test_a_setting_that_waits_for_another_is_told(settings, path, message):
     assert told(**settings) == {path: message}
+
+
+def test_weights_of_a_tower_wait_for_what_they_weigh():
+    tower = {
+        "tower_name": "buy",
+        "label_name": "click",
+        "losses": [{"binary_cross_entropy": {}}],
+        "pareto_min_loss_weight": 0.3,
+        "out_task_space_weight": 0.5,
+    }
+    groups = [{"group_name": "all", "feature_names": ["user_id"]}]
+    model = {"feature_groups": groups, "simple_multi_task": {"task_towers": [tower]}}
+    run = RunConfig.model_validate(run_data(model_config=model))
+
+    place = "model_config.simple_multi_task.task_towers[0]"
+    assert {problem.path: problem.message for problem in idle_tower_settings(run.model)} == {
+        f"{place}.pareto_min_loss_weight": (
+            "is for weights that are found; set model_config.use_pareto_loss_weight: true, or leave it out"
+        ),
+        f"{place}.out_task_space_weight": (
+            "needs task_space_indicator_label, which tells the rows of the space"
+        ),
+    }

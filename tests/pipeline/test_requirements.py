@@ -184,3 +184,14 @@ def test_results_are_named_by_section_and_tower():
     run = RunConfig.model_validate(run_data(model_config=model))
 
     assert result_names(run.model) == ["auc_buy", "binary_cross_entropy_buy"]
+
+
+def test_a_model_of_towers_needs_one():
+    model = {"feature_groups": [{"group_name": "all", "feature_names": ["user_id"]}], "simple_multi_task": {}}
+
+    with pytest.raises(ConfigError) as error:
+        require_for_training(RunConfig.model_validate(run_data(model_config=model)))
+
+    assert str(error.value) == (
+        "model_config.simple_multi_task.task_towers: is empty; name at least one task"
+    )

@@ -86,3 +86,21 @@ def test_both_lengths_are_an_error(desk):
 
     with pytest.raises(ConfigError, match="only one of num_steps, num_epochs may be set; both are"):
         load_run(desk.folder / "run.yaml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((None,), "load_run: expected the path of a run file, not None"),
+        (({"model_dir": "run"},), "load_run: expected the path of a run file, not {'model_dir': 'run'}"),
+        (
+            ("run.yaml", 5),
+            "load_run: edits are a mapping of paths to values or a list of 'PATH=VALUE', not 5",
+        ),
+    ],
+)
+def test_what_is_no_path_and_no_edit_is_told(arguments, told):
+    with pytest.raises(ConfigError) as caught:
+        load_run(*arguments)
+
+    assert str(caught.value) == told

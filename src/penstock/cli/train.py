@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli import options
 from penstock.cli.errors import one_line_errors
+from penstock.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.pipeline.run_config import RunConfig
@@ -75,6 +76,10 @@ def train(
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
     with one_line_errors(run_file):
+        if ignore_restore_optimizer and not (continue_train or new_data):
+            raise ConfigError(
+                "--ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored"
+            )
         paths = {
             "train_input_path": train_input_path,
             "eval_input_path": eval_input_path,

@@ -92,6 +92,8 @@ def _message(detail: ErrorDetails, shape: Shape) -> str:
         return str(context["error"])
     if kind == "finding":
         return detail["msg"]
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "is empty; give it a value"
     if kind in _LIMITS:
         return f"is {shown(value)}; {_LIMITS[kind].format(**context)}"
     if isinstance(shape, EnumShape) and isinstance(value, str):

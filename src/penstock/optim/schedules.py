@@ -5,6 +5,7 @@ would have had.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -79,11 +80,20 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
     >>> preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}, 0.8, 3)
     [0.8, 0.4, 0.2, 0.1]
     """
+    _require_preview(lr, steps)
     if isinstance(section, Mapping):
         chosen = parse_section(ScheduleOptions, json.dumps(section), "json").section.chosen("learning_rate")
         section = ConstantLR() if chosen is None else chosen[1]
     schedule = schedule_of(section, lr)
     return [schedule.value(completed, completed) for completed in range(steps + 1)]
+
+
+def _require_preview(lr: object, steps: object) -> None:
+    is_rate = isinstance(lr, int | float) and math.isfinite(lr) and lr >= 0
+    if not is_rate or not isinstance(steps, int) or steps < 0:
+        raise ConfigError(
+            f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
+        )
 
 
 def schedule_of(section: Section, lr: float) -> Schedule:

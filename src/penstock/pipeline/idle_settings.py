@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from penstock.config.errors import Problem
 from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
+from penstock.models.sections import ModelConfig
 from penstock.optim.sections import FusedRowWiseAdagradOptimizer, SparseOptimizer, WeightDecayMode
 from penstock.optim.sections.sparse import FusedOptions
 
@@ -18,6 +19,23 @@ def idle_settings(train: TrainConfig | None) -> Iterator[Problem]:
     yield from _fine_tuning(train)
     yield from _clipping(train)
     yield from _of_tables(train.sparse_optimizer)
+
+
+def idle_tower_settings(model: ModelConfig | None) -> Iterator[Problem]:
+    """Weights of towers that wait for what they weigh."""
+    chosen = None if model is None else model.chosen("model")
+    if model is None or chosen is None:
+        return
+    for index, tower in enumerate(getattr(chosen[1], "task_towers", [])):
+        place = f"model_config.{chosen[0]}.task_towers[{index}]"
+        if tower.pareto_min_loss_weight and not model.use_pareto_loss_weight:
+            message = "is for weights that are found; set model_config.use_pareto_loss_weight: true, or leave it out"
+            yield Problem(f"{place}.pareto_min_loss_weight", message)
+        for name in ("in_task_space_weight", "out_task_space_weight"):
+            if getattr(tower, name) != 1 and not tower.task_space_indicator_label:
+                yield Problem(
+                    f"{place}.{name}", "needs task_space_indicator_label, which tells the rows of the space"
+                )
 
 
 def _fine_tuning(train: TrainConfig) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from penstock.pipeline.deciding_metrics import (
     early_stopping_problems,
 )
 from penstock.pipeline.device_checks import device_problems
-from penstock.pipeline.idle_settings import idle_settings
+from penstock.pipeline.idle_settings import idle_settings, idle_tower_settings
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.schedule_checks import plateau_problems, rate_problems
 
@@ -36,6 +36,7 @@ def require_for_training(run: RunConfig) -> None:
             *device_problems(run.train_config),
             *average_problems(run),
             *idle_settings(run.train_config),
+            *idle_tower_settings(run.model),
             *rate_problems(run.train_config),
             *plateau_problems(
                 run.train_config, result_names(run.model), loss_names(run.model), bool(run.eval_input_path)
@@ -118,7 +119,12 @@ def _model(run: RunConfig) -> Iterator[Problem]:
 def _labels(run: RunConfig) -> Iterator[Problem]:
     if not run.data_config.label_fields:
         yield Problem("data_config.label_fields", "is empty; name the column with the label")
-    if run.model is not None and not towers_of(run.model) and not run.model.losses:
+    if run.model is None or towers_of(run.model):
+        return
+    chosen = run.model.chosen("model")
+    if chosen is not None and hasattr(chosen[1], "task_towers"):
+        yield Problem(f"model_config.{chosen[0]}.task_towers", "is empty; name at least one task")
+    elif not run.model.losses:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 

@@ -24,6 +24,12 @@ def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
 
     Raises a ConfigError that holds every problem of the file.
     """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"load_run: expected the path of a run file, not {path!r}")
+    if not isinstance(edits, Mapping | Sequence | None):
+        raise ConfigError(
+            f"load_run: edits are a mapping of paths to values or a list of 'PATH=VALUE', not {edits!r}"
+        )
     texts = [edits] if isinstance(edits, str) else edits or ()
     given = [*texts.items()] if isinstance(texts, Mapping) else [*texts]
     return load_section(RunConfig, Path(path), edits=[*environment_edits(), *given]).section

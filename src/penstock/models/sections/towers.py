@@ -1,8 +1,9 @@
 """Options of towers: the parts of a model that stand on one input, or learn one task."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Section
 from penstock.config.values import DropoutRatio, Probability
@@ -122,7 +123,7 @@ class TaskOptions(Section):
 class TowerOptions(TaskOptions):
     """What every task tower says, whatever it stands on."""
 
-    tower_name: str
+    tower_name: Annotated[str, Field(min_length=1)]
     """Name of the task; predictions, losses and metrics end in it."""
 
     mlp: MLP | None = None
