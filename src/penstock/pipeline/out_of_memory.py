@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from penstock.config.errors import BudgetExceeded
+from penstock.config.errors import BudgetExceeded, PenstockError
 from penstock.config.sizes import format_size
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.rows_aside import write_rows
@@ -41,11 +41,13 @@ class StepInMemory:
         """One step."""
         try:
             return self._step(batch, progress)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
+        except (RuntimeError, MemoryError, PenstockError) as error:
+            cause = innermost(error)
+            if not is_out_of_memory(cause):
                 raise
             logger.debug("memory ran out", exc_info=True)
-            use = f"{asked_for(error)}{self._taken()}"
+            use = f"{asked_for(cause)}{self._taken()}"
+            del cause
         # Only here, where the error is gone, are the tensors of the step gone too, and there is room to write.
         rows = self._write(batch, progress)
         raise BudgetExceeded(
@@ -81,14 +83,19 @@ class StepInMemory:
         return f"its rows are in {path}"
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def innermost(error: BaseException) -> BaseException:
+    """The error that others were raised from: a part of one's own that fails is told as such."""
+    return error if error.__cause__ is None else innermost(error.__cause__)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that there is no memory left, on whatever device."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return any(sign in str(error) for sign in SIGNS)
 
 
-def asked_for(error: Exception) -> str:
+def asked_for(error: BaseException) -> str:
     """How much was wanted at once, where the error tells it: "1.5GiB were asked for, "."""
     found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(error), re.IGNORECASE)
     if found is None:

@@ -28,7 +28,7 @@ TWO_GIB: Change = ("limit: 8GiB", "limit: 2GiB")
         pytest.param(
             (TWO_GIB, ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 4GiB")),
             rf"shuffle needs {SIZE} but only {SIZE} of 2GiB are left "
-            rf"\(process {SIZE}, model {SIZE}, step {SIZE}\); "
+            rf"\(process {SIZE}, model {SIZE}, step {SIZE}, evaluation metrics {SIZE}\); "
             "lower data_config.shuffle_buffer, or raise memory.limit",
             id="for the shuffle",
         ),
