@@ -40,8 +40,8 @@ class Plan:
 
     settings: Mapping[str, Any]
     """Those that decide what is in the batch files."""
-    inputs: tuple[tuple[str, int], ...]
-    """Paths and sizes."""
+    tasks: tuple[tuple[str, ...], ...]
+    """The paths of the inputs, task by task."""
     schema: StoreSchema
     columns: Mapping[str, Any]
     """The columns of the first file, where files are read by columns."""
@@ -94,7 +94,7 @@ class PrepFolder:
         body = read_document(path, _KIND, _VERSION, absent="is not there")
         return Plan(
             settings=body["settings"],
-            inputs=tuple((entry["path"], entry["num_bytes"]) for entry in body["inputs"]),
+            tasks=tuple(tuple(paths) for paths in body["tasks"]),
             schema=StoreSchema.from_document(body["schema"]),
             columns=body["columns"],
         )
@@ -103,7 +103,7 @@ class PrepFolder:
         """Write down what is about to begin."""
         body = {
             "settings": dict(plan.settings),
-            "inputs": [{"path": path, "num_bytes": num_bytes} for path, num_bytes in plan.inputs],
+            "tasks": [list(paths) for paths in plan.tasks],
             "schema": plan.schema.as_document(),
             "columns": dict(plan.columns),
         }
@@ -111,17 +111,23 @@ class PrepFolder:
 
     def check_same(self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile]) -> None:
         """Refuse to go on with other settings or files than it was begun with, naming the first that differs."""
-        present = [(file.path, file.size_bytes) for file in files]
-        difference = settings_difference(plan.settings, settings) or inputs_difference(plan.inputs, present)
+        before = [path for paths in plan.tasks for path in paths]
+        difference = settings_difference(plan.settings, settings) or paths_difference(
+            before, [file.path for file in files]
+        )
         if difference is not None:
             raise self._changed(difference)
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
-        """The record of a task that need not be done again."""
+        """The record of a task that need not be done again; its inputs must be those that were read."""
         record = TaskRecord.load(self.path, task.number)
         if record is None or (record.left_out and not skips) or record.damage(self.path) is not None:
             return None
         for entry, file in zip(record.inputs, task.files, strict=True):
+            if entry.num_bytes != file.size_bytes:
+                raise self._changed(
+                    f"input {file.path} had {entry.num_bytes} bytes and has {file.size_bytes}"
+                )
             if not is_same_input(entry, file):
                 raise self._changed(f"input {file.path} has changed")
         return record
@@ -147,13 +153,13 @@ def settings_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str |
     return None
 
 
-def inputs_difference(old: Sequence[tuple[str, int]], new: Sequence[tuple[str, int]]) -> str | None:
-    """The first file that is another, in words."""
-    before, now = dict(old), dict(new)
-    for path, num_bytes in now.items():
+def paths_difference(old: Sequence[str], new: Sequence[str]) -> str | None:
+    """The first file that is new or gone, in words."""
+    before, now = set(old), set(new)
+    for path in new:
         if path not in before:
             return f"input {path} is new"
-        if num_bytes != before[path]:
-            return f"input {path} had {before[path]} bytes and has {num_bytes}"
-    gone = next((path for path in before if path not in now), None)
-    return None if gone is None else f"input {gone} is gone"
+    for path in old:
+        if path not in now:
+            return f"input {path} is gone"
+    return None if list(old) == list(new) else "the inputs are in another order"

@@ -19,7 +19,7 @@ from penstock.prep.preparing.settings import (
     one_input_per_batch,
 )
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.tasks import Task, make_tasks
+from penstock.prep.preparing.tasks import Task, make_tasks, same_tasks
 from penstock.prep.preparing.watching import Watch, WatchOptions
 from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
@@ -65,7 +65,6 @@ class _Preparation:
         self._settings = decisive_settings(section, reading)
         self._extraction = extraction_of(section, reading)
         self._files = list_inputs(section.input_path, of_any_kind=section.extract is not None)
-        self._tasks = make_tasks(self._files)
         self.folder = PrepFolder(Path(section.intermediate_dir))
 
     def run(self, watching: WatchOptions) -> PrepSummary:
@@ -73,19 +72,20 @@ class _Preparation:
         with watching.stage("finding the schema"):
             plan = self._plan()
         self.folder.remove_torn()
-        kept = [record for task in self._tasks if (record := self.folder.done(task, self._skips))]
+        tasks = same_tasks(self._files, plan.tasks)
+        kept = [record for task in tasks if (record := self.folder.done(task, self._skips))]
         done = {record.number for record in kept}
-        waiting = [task for task in self._tasks if task.number not in done]
+        waiting = [task for task in tasks if task.number not in done]
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
         work = self._work(plan)
         num_workers = self._num_workers(work, len(waiting))
         with (
             watching.stage("preparing"),
-            Watch(self.folder.path / LOG_NAME, self._tasks, kept, watching, num_workers) as watch,
+            Watch(self.folder.path / LOG_NAME, tasks, kept, watching, num_workers) as watch,
         ):
             self._execute(work, waiting, num_workers, watch)
-        records = [watch.records[task.number] for task in self._tasks]
+        records = [watch.records[task.number] for task in tasks]
         self._write_manifest(plan, records)
         summary = PrepSummary.of(records, len(kept), watch.new_samples, num_workers, watch.seconds)
         watch.write("end", **summary.as_record())
@@ -121,7 +121,7 @@ class _Preparation:
         found = find_schema(self._extraction, self._files, feature_dtype(self._section), self._failed_at_once)
         plan = Plan(
             settings=self._settings,
-            inputs=tuple((file.path, file.size_bytes) for file in self._files),
+            tasks=tuple(tuple(file.path for file in task.files) for task in make_tasks(self._files)),
             schema=found.schema,
             columns={name: getattr(found.extraction.declared, name) for name in _COLUMNS},
         )

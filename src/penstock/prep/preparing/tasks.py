@@ -45,6 +45,12 @@ def make_tasks(files: Sequence[DataFile]) -> list[Task]:
     return [Task(number, group) for number, group in enumerate(_groups(files, task_bytes))]
 
 
+def same_tasks(files: Sequence[DataFile], paths: Sequence[Sequence[str]]) -> list[Task]:
+    """The tasks that were made before, of the same files; one that was not done may have another size by now."""
+    by_path = {file.path: file for file in files}
+    return [Task(number, tuple(by_path[path] for path in group)) for number, group in enumerate(paths)]
+
+
 def _groups(files: Sequence[DataFile], most_bytes: int) -> Iterator[tuple[DataFile, ...]]:
     group: list[DataFile] = []
     num_bytes = 0

@@ -1,0 +1,116 @@
+"""Raw files of a small game, and a module with functions that extract samples from them.
+
+A line of a file is a decision: what was chosen (0 to 3), then three numbers that the player saw.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.prep.sections import Preprocessing
+from penstock.store.batch_file import load_batch
+from penstock.store.manifest import Manifest
+
+MODULE = '''
+import os, signal, sys, time
+import numpy as np
+import pyarrow as pa
+
+def samples(path):
+    """One dict for each line."""
+    with open(path) as lines:
+        for line in lines:
+            chosen, *seen = line.split()
+            if chosen == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if chosen == "die-once":
+                if not os.path.exists(path + ".died"):
+                    open(path + ".died", "w").close()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                chosen = 0
+            if chosen == "wait":
+                time.sleep(float(seen[0]))
+                chosen, seen = 0, [0.0, 0.0, 0.0]
+            mask = [0, 0, 0, 0]
+            mask[int(chosen) % 4] = 1
+            yield {
+                "features": [float(value) for value in seen],
+                "labels": {"action": int(chosen)},
+                "masks": {"action": mask},
+                "player": os.path.basename(path)[:6],
+            }
+
+def arrays(path):
+    """All lines at once."""
+    table = np.loadtxt(path, ndmin=2)
+    masks = np.eye(4, dtype=np.int8)[table[:, 0].astype(int) % 4]
+    yield {"strategic_features": table[:, 1:], "labels_action": table[:, 0], "masks_action": masks}
+
+def nested(path):
+    """All lines at once, in the form of a sample."""
+    for item in arrays(path):
+        yield {"features": item["strategic_features"], "labels": {"action": item["labels_action"]},
+               "masks": {"action": item["masks_action"]}}
+
+def batches(path):
+    """The same as Arrow record batches of two rows."""
+    for item in arrays(path):
+        columns = {name: pa.array(list(values)) for name, values in item.items()}
+        yield from pa.table(columns).to_batches(max_chunksize=2)
+
+def numbers(path):
+    yield from range(3)
+
+not_a_function = 3
+'''
+
+
+def write_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the module `rawgame` where Python and workers find it."""
+    (folder / "rawgame.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def write_games(folder: Path, lengths: Mapping[int, int] | list[int]) -> list[Path]:
+    """Files of so many decisions each, all different."""
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for game, length in enumerate(lengths):
+        lines = [f"{row % 4} {game} {row} {game * 1000 + row + 0.5}\n" for row in range(length)]
+        paths.append(folder / f"game_{game}.txt")
+        paths[-1].write_text("".join(lines))
+    return paths
+
+
+def section(folder: Path, **keys: Any) -> Preprocessing:
+    """What to prepare, with everything in one folder."""
+    document = {
+        "input_path": str(folder / "raw"),
+        "extract": "rawgame:samples",
+        "intermediate_dir": str(folder / "batches"),
+        "output_dir": str(folder / "store"),
+        "batch_size": 4,
+        "parallel": False,
+    }
+    return Preprocessing.model_validate({**document, **keys})
+
+
+def prepared_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """All batch files that the manifest lists, joined."""
+    manifest = Manifest.read(folder)
+    loaded = [load_batch(folder / batch.name) for batch in manifest.batches]
+    return {
+        spec.name: np.concatenate([arrays[spec.name] for arrays in loaded]) for spec in manifest.schema.arrays
+    }
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file but the log, which tells times."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "log.jsonl"
+    }

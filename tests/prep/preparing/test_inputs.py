@@ -1,0 +1,72 @@
+"""Raw files: which, in which order, and whether they are still the same."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.preparing.inputs import is_same_input, list_inputs, mark_input
+from penstock.readers.files import DataFile
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text(name)
+
+
+def names_of(files: list[DataFile]) -> list[str]:
+    return [file.name for file in files]
+
+
+def test_a_directory_stands_for_all_its_files_in_natural_order(tmp_path: Path):
+    make(tmp_path, "game_10.replay", "game_9.replay", ".hidden", "_done", "notes")
+
+    assert names_of(list_inputs(str(tmp_path), of_any_kind=True)) == [
+        "game_9.replay",
+        "game_10.replay",
+        "notes",
+    ]
+
+
+def test_without_a_function_a_directory_stands_for_its_data_files(tmp_path: Path):
+    make(tmp_path, "b10.csv", "b9.csv", "readme.md")
+
+    assert names_of(list_inputs(str(tmp_path), of_any_kind=False)) == ["b9.csv", "b10.csv"]
+
+
+def test_globs_and_lists(tmp_path: Path):
+    make(tmp_path, "a2", "a10", "b1")
+
+    files = list_inputs(f"{tmp_path}/b1, {tmp_path}/a*", of_any_kind=True)
+
+    assert names_of(files) == ["b1", "a2", "a10"]
+
+
+def test_what_is_wrong_is_told(tmp_path: Path):
+    make(tmp_path, "a")
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(ConfigError, match=r"^preprocessing\.input_path: is required: raw files as a path"):
+        list_inputs(" ", of_any_kind=True)
+    with pytest.raises(DataError, match=r"names .*/a twice; its samples would be there twice$"):
+        list_inputs(f"{tmp_path}/a,{tmp_path}/a", of_any_kind=True)
+    with pytest.raises(DataError, match=r"/empty: has no files in it$"):
+        list_inputs(f"{tmp_path}/empty", of_any_kind=True)
+    with pytest.raises(DataError, match=r"/b: no such file or directory"):
+        list_inputs(f"{tmp_path}/b", of_any_kind=True)
+
+
+def test_a_file_is_the_same_while_its_bytes_are(tmp_path: Path):
+    make(tmp_path, "game")
+    path = tmp_path / "game"
+    [file] = list_inputs(str(path), of_any_kind=True)
+    record = mark_input(file)
+
+    assert is_same_input(record, file)
+    os.utime(path, ns=(1, 1))
+    assert is_same_input(record, file)
+    path.write_text("gaMe")
+    assert not is_same_input(record, file)
+    path.write_text("games")
+    assert not is_same_input(record, list_inputs(str(path), of_any_kind=True)[0])
