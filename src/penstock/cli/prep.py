@@ -41,7 +41,7 @@ def prep(
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.preparing import prepare
-        from penstock.prep.preparing import Stopped
+        from penstock.prep.preparing.watching import Stopped
 
         if Debug.shown:
             logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)

@@ -9,9 +9,10 @@ from penstock.config.sizes import format_size
 from penstock.pipeline.merging import merge_run, preprocessing_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
-from penstock.prep.preparing import PrepSummary, WatchOptions
-from penstock.prep.preparing import prepare as prepare_files
 from penstock.prep.preparing.folder import LOG_NAME
+from penstock.prep.preparing.preparing import prepare as prepare_files
+from penstock.prep.preparing.summary import PrepSummary
+from penstock.prep.preparing.watching import WatchOptions
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.interrupts import stop_on_signal
 from penstock.runtime.journal import Journal

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.preparing import prepare
 from penstock.prep.preparing.failures import FileFailed
+from penstock.prep.preparing.preparing import prepare
 from penstock.store.manifest import Manifest
 from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
 

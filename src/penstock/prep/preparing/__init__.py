@@ -4,9 +4,3 @@ Files that follow each other make a task; `run_task` is the one function that do
 a Ray cluster. A task is done when its record is on disk; the manifest of all comes last. Which bytes there are depends
 on the files and the run file alone, not on who did which task when.
 """
-
-from penstock.prep.preparing.preparing import prepare
-from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import Stopped, WatchOptions
-
-__all__ = ["PrepSummary", "Stopped", "WatchOptions", "prepare"]
