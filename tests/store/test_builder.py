@@ -57,9 +57,9 @@ def test_numbers_of_samples_go_on_over_batches_or_are_given():
     builder.add({"features": [1]})
     builder.take()
 
-    with pytest.raises(DataError, match=r"^sample 1: features has 2 values, not 1$"):
+    with pytest.raises(DataError, match=r"^sample 1: features: has 2 values, not 1$"):
         builder.add({"features": [1, 2]})
-    with pytest.raises(DataError, match=r"^b\.rep: sample 7: features has 2 values, not 1$"):
+    with pytest.raises(DataError, match=r"^b\.rep: sample 7: features: has 2 values, not 1$"):
         builder.add({"features": [1, 2]}, file="b.rep", number=7)
 
 
@@ -118,10 +118,10 @@ def test_whole_arrays_that_do_not_fit():
         builder.add_arrays({key: arrays[key] for key in arrays if key != "labels_target"}, file="a.npy")
     with pytest.raises(DataError, match=r"^array 'more' is not in the schema$"):
         builder.add_arrays(arrays | {"more": np.zeros(3)})
-    with pytest.raises(DataError, match=r"sample 0: array 'masks_target' has 2 values, not 3"):
+    with pytest.raises(DataError, match=r"sample 0: array 'masks_target': has 2 values, not 3"):
         builder.add_arrays(arrays | {"masks_target": np.zeros((3, 2))})
     builder.clear()
-    with pytest.raises(DataError, match=r"a\.npy: sample 2: array 'labels_target' 32768 does not fit int16"):
+    with pytest.raises(DataError, match=r"a\.npy: sample 2: array 'labels_target': 32768 does not fit int16"):
         builder.add_arrays(arrays | {"labels_target": np.array([0, 1, 32768])}, file="a.npy")
 
 

@@ -115,7 +115,7 @@ def test_bad_samples_are_named(tmp_path):
     save_npz(tmp_path / "old.npz", samples)
 
     with pytest.raises(
-        DataError, match=r"old\.npz: sample 3: labels: head 'target' 99999 does not fit int16"
+        DataError, match=r"old\.npz: sample 3: labels: head 'target': 99999 does not fit int16"
     ):
         load_batch(tmp_path / "old.npz", allow_pickle=True)
 

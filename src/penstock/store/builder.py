@@ -148,7 +148,7 @@ class BatchBuilder:
 
     def _refusal(self, place: str, error: Misfitting) -> DataError:
         return DataError(
-            f"{self._sample_place(error.row)}{place}{_index(error.misfit)} {error.misfit.reason}"
+            f"{self._sample_place(error.row)}{place}{_index(error.misfit)}: {error.misfit.reason}"
         )
 
     def _sample_place(self, row: int) -> str:
@@ -172,4 +172,4 @@ class BatchBuilder:
 
 
 def _index(misfit: Misfit) -> str:
-    return f"[{misfit.index[0]}]:" if misfit.index else ""
+    return f"[{misfit.index[0]}]" if misfit.index else ""
