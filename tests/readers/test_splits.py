@@ -75,7 +75,7 @@ def test_a_folder_with_several_splits_is_refused(tmp_path: Path) -> None:
         list_files(str(store))
     assert (
         str(error.value)
-        == f"{store}: is a store with the splits test, train, val; name one of them, as {store}/*_test*"
+        == f"{store}: is a store with the splits train, val, test; name one of them, as {store}/*_train*"
     )
 
 
@@ -152,5 +152,5 @@ def test_a_store_in_an_object_store(tmp_path: Path, object_store: ObjectStore, h
 
     assert table_of(f"s3://game-{heads}/one").column_names == COLUMNS
     assert table_of(f"s3://game-{heads}/three/*_val*").num_rows == len(np.load(tmp_path / "three/X_val.npy"))
-    with pytest.raises(DataError, match=r"three: is a store with the splits test, train, val; name one"):
+    with pytest.raises(DataError, match=r"three: is a store with the splits train, val, test; name one"):
         list_files(f"s3://game-{heads}/three")

@@ -13,8 +13,10 @@ from penstock.config.errors import DataError
 from penstock.readers.uris import Uri, is_uri
 
 MANIFEST_NAME = "manifest.json"
-_FILE = re.compile(r".+_(train|val|test)\.np[yz]")
-_HEADS_FOLDER = re.compile(r".+_(train|val|test)")
+"""What makes a folder a store; written last, when everything else is there."""
+SPLITS = ("train", "val", "test")
+_HEADS_FOLDER = re.compile(rf".+_({'|'.join(SPLITS)})")
+_FILE = re.compile(rf"{_HEADS_FOLDER.pattern}\.np[yz]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def check_one_split(folder: str, file_names: Iterable[str]) -> None:
     names = list(file_names)
     if MANIFEST_NAME not in names:
         return
-    splits = sorted({found[1] for found in map(_FILE.fullmatch, names) if found})
+    found = {match[1] for match in map(_FILE.fullmatch, names) if match}
+    splits = [split for split in SPLITS if split in found]
     if len(splits) > 1:
         raise DataError(
             f"{folder}: is a store with the splits {', '.join(splits)}; name one of them, as "
