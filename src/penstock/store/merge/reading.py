@@ -3,6 +3,8 @@
 import math
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,7 +39,8 @@ class BatchReader:
         self._checksums: dict[int, int] = {}
         self._decoded: dict[int, Rows] = {}
         batches.check_unchanged(batch)
-        self._source = os.open(self.path, os.O_RDONLY)
+        with _clear_errors(self.path):
+            self._source = os.open(self.path, os.O_RDONLY)
 
     @property
     def num_samples(self) -> int:
@@ -74,7 +77,8 @@ class BatchReader:
     def _fill(self, content: Rows, column: int, start: int) -> None:
         offset, filled = int(self._batches.offsets[self._batch, column]) + start, 0
         while filled < len(content):
-            count = os.preadv(self._source, [content[filled:].data], offset + filled)
+            with _clear_errors(self.path):
+                count = os.preadv(self._source, [content[filled:].data], offset + filled)
             if not count:
                 name = self._batches.schema.arrays[column].name
                 raise DataError(f"{self.path}: ends in array '{name}'; write it again")
@@ -113,6 +117,15 @@ class BatchReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._source)
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """Say that it is the file that cannot be read, and not the store that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _as_rows(values: Values) -> Rows:
