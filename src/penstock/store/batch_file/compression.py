@@ -2,9 +2,7 @@
 
 import zlib
 from collections.abc import Callable
-from typing import Any, cast
-
-import pyarrow as pa
+from typing import Any
 
 from penstock.config.errors import ConfigError
 from penstock.store.npy_header import MOST_HEADER_BYTES
@@ -40,7 +38,8 @@ def compressor(compression: str, level: int | None) -> Callable[[Buffer], Buffer
     if compression == "zlib":
         zlib_level = _DEFAULT_ZLIB_LEVEL if level is None else level
         return lambda values: zlib.compress(values, zlib_level)
-    return pa.Codec(cast(Any, compression), compression_level=level).compress
+    compress: Callable[[Buffer], Buffer] = _codec(compression, level).compress
+    return compress
 
 
 def decompressed(compression: str, stored: Buffer, array_bytes: int) -> Buffer:
@@ -48,9 +47,17 @@ def decompressed(compression: str, stored: Buffer, array_bytes: int) -> Buffer:
     if compression == "zlib":
         return _inflated(stored, array_bytes)
     try:
-        return pa.Codec(cast(Any, compression)).decompress(stored, decompressed_size=array_bytes)
+        return _codec(compression, None).decompress(stored, decompressed_size=array_bytes)
     except OSError as error:
         raise ValueError(str(error)) from error
+
+
+def _codec(compression: str, level: int | None) -> Any:
+    """Arrow takes 40 MB of memory: only those who ask for its codecs pay for them."""
+    import pyarrow as pa
+
+    name: Any = compression
+    return pa.Codec(name, compression_level=level)
 
 
 def inflated_member(stored: Buffer, array_bytes: int) -> Buffer:
