@@ -37,7 +37,7 @@ def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
     assert lines[0] == "CSV files (first line taken for names)"
     assert lines[2] == "  rows: 100,000"
     assert lines[-1].endswith("as Parquet, and read faster; penstock rewrite clicks.csv NEW_FOLDER")
-    assert done.stderr.splitlines()[-1] == "inspecting: rows 100,000/100,000"
+    assert done.stderr.splitlines()[-1].startswith("inspecting: rows 100,000/100,000  rows/s ")
 
 
 def test_text_without_a_header(desk: Desk):
