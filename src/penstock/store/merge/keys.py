@@ -23,6 +23,10 @@ _KEY_BITS = 64
 _DIGIT_BITS = 16
 
 
+ORDER = "order"
+"""What the numbers decide that a shuffle sorts by."""
+
+
 class KeyStream:
     """The random numbers of a purpose and a seed."""
 

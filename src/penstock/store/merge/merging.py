@@ -62,18 +62,20 @@ def merge(
         progress.total = batches.total_samples
     if _is_whole(plan, target):
         return _result(plan, target, 0, 0)
-    return _merge_to(plan, target, progress)
+    return _merge_to(plan, target, strategy == "accumulative", progress)
 
 
-def _merge_to(plan: MergePlan, target: Path, progress: ProgressLogger | None) -> MergeResult:
-    buckets = plan_buckets(plan) if plan.options.shuffle else None
-    bits = 0 if buckets is None else buckets.bits
-    staging = staging_folder(target, f"{plan.fingerprint}-{plan.options.part_bytes}-{bits}")
+def _merge_to(
+    plan: MergePlan, target: Path, is_accumulative: bool, progress: ProgressLogger | None
+) -> MergeResult:
+    buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
+    pieces = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
+    staging = staging_folder(target, f"{plan.fingerprint}-{pieces}")
     check_room(target, _needed_bytes(plan, buckets), staging)
     with _clear_errors(target), locked(target):
         remove_others(target, staging)
         check_free(target, [file.name for file in plan.files], staging)
-        work = Work(plan, staging, buckets)
+        work = Work(plan, staging, buckets, is_accumulative)
         kept = work.num_tasks
         if not (staging / MANIFEST_NAME).exists():
             kept = _write(work, progress)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
-from penstock.store.merge.keys import KeyStream
+from penstock.store.merge.keys import ORDER, KeyStream
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.reading import BatchReader
 from penstock.store.merge.targets import Targets
@@ -58,7 +58,7 @@ class Buckets:
 
 def plan_buckets(plan: MergePlan) -> Buckets:
     """As few buckets as there can be, if each, with all its arrays, is to fit into a process's share of the memory."""
-    keys = KeyStream("order", plan.options.seed)
+    keys = KeyStream(ORDER, plan.options.seed)
     parts = _parts(plan)
     record_bytes = KEY_BYTES + plan.schema.row_bytes
     limit_bytes = plan.process_bytes // 2
@@ -169,9 +169,9 @@ class Waiting:
         """Write all records, those of a bucket at once."""
         numbers = self._numbers[: self._filled]
         order = np.argsort(numbers, kind="stable")
-        found, firsts = np.unique(numbers[order], return_index=True)
-        for bucket, first, end in zip(found, firsts, [*firsts[1:], len(order)], strict=True):
-            records = self._records[order[first:end]]
+        found, counts = np.unique(numbers, return_counts=True)
+        for bucket, end, count in zip(found, np.cumsum(counts), counts, strict=True):
+            records = self._records[order[end - count : end]]
             position = int(self._next[bucket]) * self._buckets.record_bytes
             self._targets.write_bytes(SCATTERED_NAME, records.reshape(-1).data, position)
             self._next[bucket] += len(records)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
+from penstock.store.merge.accumulating import accumulate_batches
 from penstock.store.merge.copying import copy_batches
 from penstock.store.merge.gathering import gather, gather_parts
 from penstock.store.merge.plan import MergePlan
@@ -19,6 +20,7 @@ class Kind(StrEnum):
     copy = "copy"
     scatter = "scatter"
     gather = "gather"
+    accumulate = "accumulate"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,15 @@ class Work:
     plan: MergePlan
     folder: Path
     buckets: Buckets | None
-    """Of a shuffle."""
+    """Of a shuffle in bounded memory."""
+    is_accumulative: bool = False
 
     @cached_property
     def phases(self) -> list[list[Task]]:
         """All tasks; those of a phase may be done at once, and must be done before the next begins."""
+        if self.is_accumulative:
+            whole = range(len(self.plan.batches))
+            return [[Task(0, Kind.accumulate, whole, self.plan.batches.total_samples)]]
         if self.buckets is None:
             counts = self.plan.batches.num_samples
             return [
@@ -69,6 +75,8 @@ class Work:
 
     def run(self, task: Task) -> PartChecksums:
         """Do a task; gives the checksums of what came to its final place."""
+        if task.kind == Kind.accumulate:
+            return accumulate_batches(self.plan, self.folder)
         if self.buckets is None:
             return copy_batches(self.plan, self.folder, task.chosen)
         if task.kind == Kind.scatter:
