@@ -82,3 +82,9 @@ def test_nothing_that_a_setting_could_make_smaller():
 
     assert largest(stages) is None
     assert advice(stages) == "no stage holds anything that a setting could make smaller"
+
+
+def test_a_metric_is_no_number_that_one_could_lower():
+    stages = [StageUse("evaluation metrics", 200 * MIB, 160 * MIB, setting="metrics.xauc")]
+
+    assert advice(stages) == "evaluation metrics holds most (160MiB); to take less, leave out metrics.xauc"
