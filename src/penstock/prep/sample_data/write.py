@@ -50,18 +50,19 @@ def write_sample_data(
     _check_format(format)
     sample = KINDS.get(kind)(seed)
     if isinstance(sample, RawKind):
-        _refuse_for_raw(
-            kind, format=format, row_group_rows=row_group_rows, splits=splits, with_truth=with_truth
-        )
+        unused = {
+            "format": format,
+            "row_group_rows": row_group_rows,
+            "splits": splits,
+            "with_truth": with_truth,
+        }
+        _refuse_for_raw(kind, unused)
         with whole_directory(out, overwrite=overwrite) as directory:
             written = sample.write(directory, num_rows, num_files, on_rows)
-            splits_written = {sample.folder: written}
-            summary = SampleSummary(
-                kind, sample.format, seed, num_rows, sample.planted, written.labels, splits_written
-            )
+            summary = _summarize_raw(sample, written, kind=kind, seed=seed)
             summary.save(directory)
         return summary
-    format, splits = format or _USUAL_FORMAT, splits or DEFAULT_SPLITS
+    format, splits = format or _USUAL_FORMAT, DEFAULT_SPLITS if splits is None else splits
     plans = list(plan_files(split_rows(num_rows, splits), num_files or _USUAL_FILES, format))
     with whole_directory(out, overwrite=overwrite) as directory:
         source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
@@ -117,6 +118,11 @@ def _summarize(
     return SampleSummary(kind, format, seed, num_rows, planted, total.summarize(), splits)
 
 
+def _summarize_raw(sample: RawKind, written: SplitSummary, *, kind: str, seed: int) -> SampleSummary:
+    splits = {sample.folder: written}
+    return SampleSummary(kind, sample.format, seed, written.rows, sample.planted, written.labels, splits)
+
+
 def _check_counts(**counts: tuple[int | None, int]) -> None:
     for name, (count, least) in counts.items():
         if count is not None and count < least:
@@ -130,9 +136,9 @@ def _check_format(format: str | None) -> None:
         FORMATS.get(format)
 
 
-def _refuse_for_raw(kind: str, **settings: object) -> None:
+def _refuse_for_raw(kind: str, settings: Mapping[str, object]) -> None:
     for name, value in settings.items():
-        if value:
+        if value not in (None, False):
             raise ConfigError(
                 f"kind '{kind}' is raw data with a form of its own: {name} means nothing here; leave it out"
             )
