@@ -106,6 +106,8 @@ REFUSED = {
     "use '.*deep.*'",
     "^deep": "[0].regex_pattern: '^deep' matches only a piece of deep.0.weight; it must match the whole name: "
     "use '.*deep.*'",
+    ".*user_emb.*": "[0].regex_pattern: '.*user_emb.*' matches no parameter; near names: "
+    "deep.0.bias, deep.0.weight, wide.weight; embedding tables follow sparse_optimizer",
     "deep|wide": "[0].regex_pattern: 'deep|wide' matches only a piece of deep.0.weight; it must match the whole "
     "name: use '.*(deep|wide).*'",
 }

@@ -34,6 +34,27 @@ def test_a_written_schedule_has_one_rate_for_each_size():
         ManualStepLR.model_validate({"schedule_sizes": [20, 10], "learning_rates": [0.1, 0.01]})
 
 
+def test_a_pattern_of_nothing_is_refused():
+    part = {"regex_pattern": "", "adam_optimizer": {}}
+    with pytest.raises(ValidationError, match="is empty; it must match the whole name of a parameter"):
+        DenseOptimizer.model_validate({"adam_optimizer": {}, "part_optimizers": [part]})
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "option"),
+    [
+        ("sgd_optimizer", "momentum"),
+        ("sgd_optimizer", "dampening"),
+        ("rmsprop_optimizer", "alpha"),
+        ("adadelta_optimizer", "rho"),
+        ("adam_optimizer", "beta2"),
+    ],
+)
+def test_what_is_kept_of_a_running_mean_is_less_than_all(optimizer, option):
+    with pytest.raises(ValidationError, match="less than 1"):
+        DenseOptimizer.model_validate({optimizer: {option: 1.0}})
+
+
 def test_a_pattern_of_parameter_names_must_be_one():
     part = {"regex_pattern": "deep.(", "adam_optimizer": {}}
     with pytest.raises(ValidationError, match="which is no regular expression"):

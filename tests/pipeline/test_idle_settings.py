@@ -29,6 +29,11 @@ def test_nothing_is_said_of_settings_that_do_something():
             "names parameters of train_config.fine_tune_checkpoint, which is not set",
         ),
         (
+            {"histogram_steps": 10},
+            "histogram_steps",
+            "writes nothing without parameter or gradient in train_config.tensorboard_summaries",
+        ),
+        (
             {"grad_clipping": {"max_gradient": 2.0}},
             "grad_clipping.clipping_type",
             "is none where it is not written, so that nothing is clipped; write norm or value",

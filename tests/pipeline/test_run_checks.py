@@ -146,3 +146,13 @@ def test_a_row_may_be_wrong():
     assert RunConfig.model_validate(
         run_data(model_config=deepfm(metrics=[{"accuracy": {"top_k": 2}}], **three))
     )
+
+
+def test_a_metric_does_not_hide_a_loss():
+    metric = {"custom_metric": {"place": "own:Brier", "name": "binary_cross_entropy"}}
+
+    assert problems(run_data(model_config=deepfm(metrics=[metric]))) == {
+        "model_config.metrics.0.custom_metric.name": (
+            "'binary_cross_entropy' is the name of a loss; choose another"
+        )
+    }

@@ -45,7 +45,8 @@ def _why_empty(parts: "Sequence[PartOptimizer]", index: int, named: Mapping[str,
         whole = f"it must match the whole name: use '{_widened(pattern)}'"
         return f"'{pattern}' matches only a piece of {inside[0]}; {whole}"
     near = difflib.get_close_matches(re.sub(r"[^\w.]", "", pattern), named, n=3, cutoff=0.0)
-    return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}"
+    tables = "; embedding tables follow sparse_optimizer" if "emb" in pattern else ""
+    return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}{tables}"
 
 
 def _widened(pattern: str) -> str:

@@ -2,11 +2,13 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.loops.train import no_batch
 from penstock.pipeline.accumulation import with_joined_batches
+from penstock.pipeline.checkpoint_choice import checkpoint_at
 from penstock.pipeline.hooks import checked_evaluator
-from penstock.pipeline.requirements import require_for_training
+from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.session import computing
 from penstock.pipeline.training_parts import build_training
@@ -31,6 +33,9 @@ def check(run: RunConfig) -> CheckResult:
     """Open the data, build the model, take one batch through it."""
     require_for_training(run)
     run = with_joined_batches(run)
+    start = train_section(run).fine_tune_checkpoint
+    if start:
+        checkpoint_at(Path(start), "train_config.fine_tune_checkpoint")
     with ExitStack() as stack:
         monitor = stack.enter_context(computing(run))
         training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))

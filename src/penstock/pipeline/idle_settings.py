@@ -18,6 +18,7 @@ def idle_settings(train: TrainConfig | None) -> Iterator[Problem]:
         return
     yield from _fine_tuning(train)
     yield from _clipping(train)
+    yield from _histograms(train)
     yield from _of_tables(train.sparse_optimizer)
 
 
@@ -49,6 +50,12 @@ def _clipping(train: TrainConfig) -> Iterator[Problem]:
     if section is not None and section.model_fields_set and "clipping_type" not in section.model_fields_set:
         message = "is none where it is not written, so that nothing is clipped; write norm or value"
         yield Problem("train_config.grad_clipping.clipping_type", message)
+
+
+def _histograms(train: TrainConfig) -> Iterator[Problem]:
+    if train.histogram_steps and not {"parameter", "gradient"} & set(train.tensorboard_summaries):
+        message = "writes nothing without parameter or gradient in train_config.tensorboard_summaries"
+        yield Problem("train_config.histogram_steps", message)
 
 
 def _of_tables(section: SparseOptimizer) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
+from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.class_checks import class_findings
 from penstock.pipeline.table_checks import factorisation_findings, table_findings, width_findings
 
@@ -51,6 +52,7 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
     )
     yield from _repeated(("metrics",), "", [_chosen_name(metric, "metric") for metric in model.metrics])
     yield from _repeated(("losses",), "", [_chosen_name(loss, "loss") for loss in model.losses])
+    yield from _metrics_named_as_losses(model)
     yield from class_findings(model)
     chosen = model.chosen("model")
     if chosen is not None and isinstance(chosen[1], GroupedModel):
@@ -95,6 +97,7 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
     yield from _repeated((chosen[0], "task_towers"), "tower_name", names)
     for index, tower in enumerate(towers):
         place = (chosen[0], "task_towers", index)
+        yield from _below(place, _metrics_named_as_losses(tower))
         yield from _below(place, class_findings(tower))
         for field, known, kind in (
             ("label_name", data.label_fields, "label in data_config.label_fields"),
@@ -120,6 +123,17 @@ def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
             yield Finding((*place, index, *filter(None, [key])), f"'{name}' is there already")
+
+
+def _metrics_named_as_losses(task: ModelConfig | TowerOptions) -> Iterator[Finding]:
+    """Losses are results too: a metric of one's own with the name of one would hide it."""
+    losses = {_chosen_name(loss, "loss") for loss in task.losses}
+    for index, metric in enumerate(task.metrics):
+        name = _chosen_name(metric, "metric")
+        if name is not None and name in losses:
+            yield Finding(
+                ("metrics", index, "custom_metric", "name"), f"'{name}' is the name of a loss; choose another"
+            )
 
 
 def _chosen_name(section: Section, group: str) -> str | None:

@@ -36,6 +36,11 @@ BEFORE_TRAINING = [
         command="train run.yaml --fine_tune_checkpoint nowhere",
     ),
     Wrong(
+        "a checkpoint to fine-tune that is not there, checked",
+        f"train_config.fine_tune_checkpoint: there is no 'nowhere'; give {FORMS}",
+        command="check run.yaml --set train_config.fine_tune_checkpoint=nowhere",
+    ),
+    Wrong(
         "the best of no run to fine-tune",
         f"train_config.fine_tune_checkpoint: 'best' does not say of which run; give {FORMS}",
         command="train run.yaml --fine_tune_checkpoint best",

@@ -146,6 +146,8 @@ class DenseOptimizerOptions(ScheduleOptions):
 
 
 def _pattern(text: str) -> str:
+    if not text:
+        raise ValueError("is empty; it must match the whole name of a parameter, such as '.*deep.*'")
     try:
         re.compile(text)
     except re.error as error:
