@@ -108,6 +108,8 @@ def test_labels_of_any_kind_of_number(label):
         (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, None, 2.0]), "features[1]: None is no number"),
+        (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
+        (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
         (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
@@ -168,3 +170,18 @@ def fill(builder, masks):
     for mask in masks:
         builder.add(sample(mask=mask))
     return builder.take()
+
+
+@pytest.mark.parametrize("mask_dtype", ["bool", ">i2", "uint64"])
+@pytest.mark.parametrize("mask", [[1, 0], [True, False], np.array([1, 0]), np.array([1.0, 0.0])])
+def test_types_that_are_rare(mask_dtype, mask):
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=mask_dtype)
+
+    found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
+
+    assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
+    with pytest.raises(DataError, match=r"masks: head 'move'\[0\]: -1(\.0)? does not fit"):
+        samples_to_arrays(
+            [sample(mask=-np.asarray(mask, float))],
+            sample_schema(3, ["move"], {"move": 2}, mask_dtype="bool"),
+        )

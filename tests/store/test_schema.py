@@ -65,6 +65,11 @@ def test_the_first_difference_in_one_line(other, difference):
     assert GAME.difference(other) == difference
 
 
+def test_names_differ():
+    with pytest.raises(DataError, match="array 'x' is there twice"):
+        StoreSchema((ArraySpec("x", np.dtype("f4")), ArraySpec("x", np.dtype("f8"))))
+
+
 def test_an_unknown_array_is_an_error_that_lists_the_known():
     with pytest.raises(
         DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"

@@ -81,15 +81,18 @@ class BatchBuilder:
     ) -> int:
         """Take samples of whole arrays from `first` on, as many as there is room for; gives how many."""
         start = len(self._places)
-        self._check_names(arrays, file)
-        end = min(first + self.batch_size - start, *(len(array) for array in arrays.values()))
+        end = min(first + self.batch_size - start, self._num_samples(arrays, file))
+        if end <= first:
+            return 0
         number = self._num_seen if number is None else number
         self._places += [(file, number + index) for index in range(end - first)]
         for name, column in self._columns.items():
             try:
                 column.put_block(start, arrays[name][first:end])
             except Misfitting as error:
-                raise self._refusal(f"array '{name}'", error) from None
+                refusal = self._refusal(f"array '{name}'", error)
+                del self._places[start:]
+                raise refusal from None
         self._num_seen += end - first
         return end - first
 
@@ -164,11 +167,19 @@ class BatchBuilder:
                 return f"{key}: head '{name.removeprefix(prefix)}'"
         return name
 
-    def _check_names(self, arrays: Mapping[str, Any], file: str | None) -> None:
+    def _num_samples(self, arrays: Mapping[str, Any], file: str | None) -> int:
+        """Of whole arrays, which must be those of the schema and equally long."""
+        place = "" if file is None else f"{file}: "
+        num_samples = len(next(iter(arrays.values()), ()))
         for name in {**self._columns, **arrays}:
             if name not in arrays or name not in self._columns:
                 problem = "is missing" if name in self._columns else "is not in the schema"
-                raise DataError(f"{'' if file is None else f'{file}: '}array '{name}' {problem}")
+                raise DataError(f"{place}array '{name}' {problem}")
+            if len(arrays[name]) != num_samples:
+                raise DataError(
+                    f"{place}array '{name}' has {len(arrays[name])} samples, but others have {num_samples}"
+                )
+        return num_samples
 
 
 def _index(misfit: Misfit) -> str:

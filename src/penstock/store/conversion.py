@@ -48,14 +48,20 @@ def fill(target: Values, source: Values) -> Misfit | None:
 
 def misfit_reason(value: Any, dtype: np.dtype[Any]) -> str:
     """Why a number cannot be had in a type, with the range of that type."""
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        if limits.min <= value <= limits.max:
-            return f"{value!r} is no whole number; {dtype} takes only these"
-        return f"{value!r} does not fit {dtype} ({limits.min} to {limits.max})"
+    least, most = limits_of(dtype)
     if dtype.kind == "f":
-        return f"{value!r} does not fit {dtype} (at most {np.finfo(dtype).max:.6g})"
-    return f"{value!r} does not fit {dtype}"
+        return f"{value!r} does not fit {dtype} (at most {most:.6g})"
+    if least <= value <= most:
+        return f"{value!r} is no whole number; {dtype} takes only these"
+    return f"{value!r} does not fit {dtype} ({least} to {most})"
+
+
+def limits_of(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the largest finite number of a type, as Python's."""
+    if dtype.kind == "f":
+        largest = float(np.finfo(dtype).max)
+        return -largest, largest
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def rounding_error(target: Values, source: Values) -> float:

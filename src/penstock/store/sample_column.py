@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.store.conversion import Misfit, fill, misfit_reason, rounding_error
+from penstock.store.conversion import Misfit, fill, limits_of, misfit_reason, rounding_error
 from penstock.store.schema import ArraySpec
 
 _CODES = {
@@ -35,6 +35,14 @@ _NUMBER_KINDS = "biuf"
 
 Values = NDArray[Any]
 DType = np.dtype[Any]
+
+
+def _packing(spec: ArraySpec) -> struct.Struct | None:
+    code = _CODES.get(spec.dtype.str[1:])
+    if code is None or not spec.dtype.isnative:
+        return None
+    # Without "=", floats overflow unseen.
+    return struct.Struct(f"={1 if spec.width is None else spec.width}{code}")
 
 
 class Misfitting(Exception):
@@ -61,11 +69,7 @@ class SampleColumn:
         """Rows in other types, at the places that they will have; those of one type at a time."""
         self._waiting_dtype = spec.dtype
         self._first_waiting = self._end_waiting = 0
-        code = _CODES.get(spec.dtype.str[1:]) if spec.dtype.isnative else None
-        width = 1 if spec.width is None else spec.width
-        self._packing = (
-            struct.Struct(f"={width}{code}") if code else None
-        )  # without "=", floats overflow unseen
+        self._packing = _packing(spec)
 
     def put(self, row: int, value: Any) -> None:
         """Take the value of a sample: a number, a list or an array."""
@@ -83,10 +87,9 @@ class SampleColumn:
 
     def put_block(self, first_row: int, block: Values) -> None:
         """Take the values of several samples."""
-        target = self._room(first_row)[first_row : first_row + len(block)]
-        if block.shape != target.shape:
+        if block.shape[1:] != self._row_shape:
             raise Misfitting(first_row, self._wrong_shape(block[0]))
-        self._fill(first_row, target, block)
+        self._fill(first_row, self._room(first_row)[first_row : first_row + len(block)], block)
 
     def settle(self, end_row: int) -> None:
         """Convert rows that wait, up to one; a value that does not fit is an error now."""
@@ -154,12 +157,11 @@ class SampleColumn:
 
     def _culprit(self, items: list[Any]) -> Misfit:
         """The first value that is no number, or one beyond all types; only a row that has one gets here."""
+        least, most = limits_of(self.spec.dtype)
         for place, item in enumerate(items):
             index = () if self.spec.width is None else (place,)
-            if isinstance(item, int):
-                limits = np.iinfo(self.spec.dtype) if self.spec.dtype.kind in "iu" else np.iinfo(np.int64)
-                if not limits.min <= item <= limits.max:
-                    return Misfit(index, item, misfit_reason(item, self.spec.dtype))
-            elif not isinstance(item, float):
+            if not isinstance(item, int | float):
                 return Misfit(index, item, f"{item!r} is no number")
+            if not least <= item <= most:
+                return Misfit(index, item, misfit_reason(item, self.spec.dtype))
         return Misfit((), None, "has values that are no numbers")

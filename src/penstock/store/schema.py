@@ -74,6 +74,12 @@ class StoreSchema:
     arrays: tuple[ArraySpec, ...]
     names: ArrayNames = field(default_factory=ArrayNames)
 
+    def __post_init__(self) -> None:
+        names = [spec.name for spec in self.arrays]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"array '{twice}' is there twice; names of arrays must differ")
+
     @cached_property
     def _by_name(self) -> dict[str, ArraySpec]:
         return {spec.name: spec for spec in self.arrays}
