@@ -7,5 +7,6 @@ their places, part by part: a journal tells which are done. The store grows out 
 from penstock.store.merge.merging import MergeResult, merge
 from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan, plan_merge
+from penstock.store.merge.verifying import verify
 
-__all__ = ["MergeOptions", "MergePlan", "MergeResult", "SplitShares", "merge", "plan_merge"]
+__all__ = ["MergeOptions", "MergePlan", "MergeResult", "SplitShares", "merge", "plan_merge", "verify"]

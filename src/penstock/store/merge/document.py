@@ -6,7 +6,9 @@ from typing import Any
 from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.layout import Checksums, Place, file_checksum_of
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan
+from penstock.store.schema import ArrayNames
 
 KIND = "penstock store"
 VERSION = 1
@@ -24,15 +26,22 @@ def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
     )
 
 
+def options_of(document: dict[str, Any]) -> MergeOptions:
+    """The options that decided the bytes of a store."""
+    options = dict(document["options"])
+    splits, names = options.pop("splits"), options.pop("names")
+    return MergeOptions(
+        **options,
+        splits=SplitShares(**splits) if splits else None,
+        names=ArrayNames(**names) if names else None,
+    )
+
+
 def _body(plan: MergePlan, checksums: Checksums) -> dict[str, Any]:
-    options = plan.options
     return {
         "fingerprint": plan.fingerprint,
-        "target": options.target,
         "splits": plan.split_counts,
-        "seed": options.seed,
-        "shuffle": options.shuffle,
-        "by": options.splits.by if options.splits else None,
+        "options": dict(plan.options.decisive),
         "schema": plan.schema.as_document(),
         "num_batches": len(plan.batches),
         "files": [

@@ -1,0 +1,97 @@
+"""A store is compared with its manifest and with the batch files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from penstock.store.batch_file import save_batch
+from penstock.store.merge import MergeOptions, SplitShares, merge, verify
+from penstock.store.merge.document import KIND, VERSION, encoded_document
+from tests.store.merge.inputs import write_batches
+from tests.store.samples import game_arrays
+
+SIZES = (150, 40, 0, 260)
+WAYS = {
+    "plain": MergeOptions(),
+    "by sample": MergeOptions(splits=SplitShares(), seed=3),
+    "by group, shuffled": MergeOptions(splits=SplitShares(by="group"), shuffle=True, heads="npy"),
+    "by file": MergeOptions(splits=SplitShares(0.5, 0.5, 0, by="file")),
+}
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+def test_a_store_is_what_its_batch_files_hold(tmp_path, options):
+    write_batches(tmp_path / "in", SIZES, groups=True)
+
+    merge(tmp_path / "in", tmp_path / "out", options=options)
+
+    assert verify(tmp_path / "out", tmp_path / "in") == []
+
+
+def test_damage_is_found(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out")
+    content = bytearray((tmp_path / "out" / "X_train.npy").read_bytes())
+    content[500] ^= 1
+    (tmp_path / "out" / "X_train.npy").write_bytes(content)
+    (tmp_path / "out" / "labels_train.npz").write_bytes(b"")
+    (tmp_path / "out" / "masks_train.npz").unlink()
+
+    damaged, empty, missing = verify(tmp_path / "out", tmp_path / "in")
+
+    assert "X_train.npy: is damaged: its checksum is" in damaged
+    assert "labels_train.npz: has 0 bytes, not " in empty
+    assert missing == f"{tmp_path / 'out' / 'masks_train.npz'}: is missing"
+
+
+@pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
+def test_other_values_in_a_batch_file_are_found(tmp_path, options):
+    batches = write_batches(tmp_path / "in", SIZES, groups=True)
+    merge(tmp_path / "in", tmp_path / "out", options=options)
+    batches[3]["labels_target"] += 1
+    save_batch(tmp_path / "in" / "batch_0003.batch", batches[3])
+
+    (difference,) = verify(tmp_path / "out", tmp_path / "in")
+
+    assert "array 'labels_target' of" in difference
+    assert difference.endswith("of batch_0003.batch")
+
+
+def test_more_samples_and_other_types_are_found(tmp_path):
+    write_batches(tmp_path / "in", [4, 4])
+    merge(tmp_path / "in", tmp_path / "out")
+    for number in range(3):
+        arrays = game_arrays(4) | {"labels_target": np.zeros(4, np.int64)}
+        save_batch(tmp_path / "in" / f"batch_{number:04d}.batch", arrays)
+
+    other_type, more = verify(tmp_path / "out", tmp_path / "in")
+
+    assert (
+        "array 'labels_target' is int16 per sample, not int64 per sample, as the batch files have it"
+        in other_type
+    )
+    assert more == f"{tmp_path / 'out'}: split train has 8 samples, but the batch files give 12"
+
+
+def test_no_store_is_a_difference(tmp_path):
+    write_batches(tmp_path / "in")
+
+    assert verify(tmp_path, tmp_path / "in") == [
+        f"{tmp_path / 'manifest.json'}: there is none: no merge has finished here; run penstock merge"
+    ]
+
+
+def test_samples_in_another_order_are_found(tmp_path):
+    """The files are whole and the manifest is true to them: only the order is not what the seed says."""
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(shuffle=True, seed=1))
+    document = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    body = {key: value for key, value in document.items() if key not in ("kind", "version", "crc32")}
+    body["options"]["seed"] = 2
+    (tmp_path / "out" / "manifest.json").write_bytes(encoded_document(KIND, VERSION, body))
+
+    differences = verify(tmp_path / "out", tmp_path / "in")
+
+    assert len(differences) == 5
+    assert all(" of train differs at sample" in difference for difference in differences)
