@@ -180,8 +180,10 @@ def test_types_that_are_rare(mask_dtype, mask):
     found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
 
     assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
-    with pytest.raises(DataError, match=r"masks: head 'move'\[0\]: -1(\.0)? does not fit"):
-        samples_to_arrays(
-            [sample(mask=-np.asarray(mask, float))],
-            sample_schema(3, ["move"], {"move": 2}, mask_dtype="bool"),
-        )
+
+
+def test_true_and_false_are_one_and_zero_and_nothing_else():
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=bool)
+
+    with pytest.raises(DataError, match=r"masks: head 'move'\[1\]: 2 does not fit bool \(0 to 1\)"):
+        samples_to_arrays([sample(mask=[1, 2])], schema)
