@@ -1,5 +1,6 @@
 """Settings of the whole test run, and what tests of several packages need."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,10 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.readers.object_store import ObjectStore
+
+# Before torch is imported, and for every process that tests start: sums come out the same to the last bit wherever they
+# are made, and the threads of tests that run beside each other do not wait for each other's cores.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
 settings.register_profile("penstock", deadline=None)

@@ -10,7 +10,7 @@ import torch
 
 from penstock.checkpoint import CheckpointStore
 
-NUM_KILLS = 15
+NUM_KILLS = 8
 NUM_ROWS = 200_000
 # torch is imported once; for each number of seconds it reads, it forks a saver and kills it after that time.
 KILL_SAVERS = f"""
@@ -27,7 +27,6 @@ def save_forever(directory, step_increment):
         table = torch.full(({NUM_ROWS},), float(step))
         store.save(step, {{"table": table}}, {{"progress": {{"step": step}}}})
 
-torch.set_num_threads(1)
 for line in sys.stdin:
     saver = os.fork()
     if saver == 0:

@@ -1,16 +1,12 @@
 """Sample data, a small run file and a trained run, made once and shared by the tests that only read them."""
 
 import contextlib
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from typer.testing import CliRunner
 
@@ -95,7 +91,7 @@ class Workplace:
 
     def penstock(self, *words: str | Path) -> Finished:
         """Run the program as a user would, without the seconds that a process of its own takes to load torch."""
-        with messages_left_as_they_were(), contextlib.chdir(self.folder), one_thread():
+        with messages_left_as_they_were(), contextlib.chdir(self.folder):
             done = CliRunner().invoke(app, [*map(str, words)], prog_name="penstock")
         return Finished(done.exit_code, done.stdout, done.stderr)
 
@@ -106,22 +102,10 @@ class Workplace:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
             timeout=300,
             check=False,
         )
         return Finished(done.returncode, done.stdout, done.stderr)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """As in processes that are started with OMP_NUM_THREADS=1: sums come out the same to the last bit."""
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(num_threads)
 
 
 def write_run(path: Path, data: Path, **changes: object) -> Path:

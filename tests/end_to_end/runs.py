@@ -1,7 +1,6 @@
 """Running training in the background, and comparing what runs left behind."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,7 +18,6 @@ def start(workplace: "Workplace", *words: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import yaml
 
 from penstock.prep.sample_data import read_summary, write_sample_data
@@ -28,29 +29,35 @@ def trained_metrics(place, run_file, *words):
     return json.loads((place.folder / "run/eval_result.jsonl").read_text().splitlines()[-1])["metrics"]
 
 
-def example_metrics(folder, example):
-    data = folder / "data"
+@pytest.fixture(scope="module")
+def many_clicks(tmp_path_factory):
+    """As many rows as it takes to learn three tasks."""
+    data = tmp_path_factory.mktemp("clicks") / "data"
     write_sample_data("clicks", 100_000, data)
+    return data
+
+
+def example_metrics(folder, data, example):
     place = Workplace(folder, data, EXAMPLES / example)
     inputs = "--train_input_path", f"{data}/train/*.parquet", "--eval_input_path", f"{data}/test/*.parquet"
     return trained_metrics(place, EXAMPLES / example, *inputs), read_summary(data).splits["test"].labels
 
 
-def test_simple_multi_task_learns_all_three(tmp_path):
-    metrics, labels = example_metrics(tmp_path, "simple_multi_task.yaml")
+def test_simple_multi_task_learns_all_three(tmp_path, many_clicks):
+    metrics, labels = example_metrics(tmp_path, many_clicks, "simple_multi_task.yaml")
 
     assert 0.74 < metrics["auc_click"] < labels["click"].attainable_auc
     assert 0.74 < metrics["auc_buy"] < labels["buy"].attainable_auc
     assert metrics["root_mean_squared_error_watch"] < 23
 
 
-def test_mmoe_learns_both(tmp_path):
-    metrics, labels = example_metrics(tmp_path, "mmoe.yaml")
+def test_mmoe_learns_both(tmp_path, many_clicks):
+    metrics, labels = example_metrics(tmp_path, many_clicks, "mmoe.yaml")
 
     assert 0.72 < metrics["auc_click"] < labels["click"].attainable_auc
     assert 0.75 < metrics["auc_buy"] < labels["buy"].attainable_auc
-    place = Workplace(tmp_path, tmp_path / "data", EXAMPLES / "mmoe.yaml")
-    inputs = "--eval_input_path", f"{tmp_path}/data/test/*.parquet", "--checkpoint_path", "best"
+    place = Workplace(tmp_path, many_clicks, EXAMPLES / "mmoe.yaml")
+    inputs = "--eval_input_path", f"{many_clicks}/test/*.parquet", "--checkpoint_path", "best"
     best = place.penstock("eval", EXAMPLES / "mmoe.yaml", "--model_dir", "run", *inputs)
     assert best.code == 0, best.err
 

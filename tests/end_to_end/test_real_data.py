@@ -5,7 +5,6 @@ docs/real-data.md holds the results of several seeds beside those of other libra
 """
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -50,6 +49,7 @@ REAL_RUNS = [
 every_real_run = pytest.mark.parametrize("real_run", REAL_RUNS, ids=lambda real_run: real_run.data)
 
 
+@pytest.mark.slow
 @every_real_run
 def test_the_epoch_that_is_best_on_valid_reaches_the_bar_on_test(real_run: RealRun, tmp_path: Path):
     if not (REPOSITORY / real_run.test_file).exists():
@@ -101,7 +101,6 @@ def _penstock(*words: str | Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
         timeout=300,
     )
     assert done.returncode == 0, done.stderr

@@ -153,12 +153,13 @@ def test_a_polite_signal_is_the_parents_to_answer(number):
 
 
 PARENT = """
-import sys, time
+import signal, sys, time
 from penstock.batching.workers.stage import in_workers
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
 stage = in_workers(stream_of_sizes([10] * 10), getattr(functions, sys.argv[1]), 2, Share("workers", 1 << 20))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background ignores it
 items = iter(stage)
 print(next(items))
 print(*stage.pids, flush=True)

@@ -147,7 +147,7 @@ def test_where_batches_end_does_not_depend_on_the_row_group_before(tmp_path: Pat
     words = pa.array([f"text number {number}" for number in range(60_000)] + [LONG[:200]])
     numbers = np.concatenate([np.full(1_000, 60_000), np.arange(60_000)]).astype(np.int32)
     texts = pa.DictionaryArray.from_arrays(pa.array(numbers), words).cast(pa.string())
-    table = pa.table({"text": pa.concat_arrays([texts, texts, texts])})
+    table = pa.table({"text": pa.concat_arrays([texts, texts])})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=len(texts))
     for share_bytes in (10 * MIB, 24 * MIB, 32 * MIB):
         reader = open_path(tmp_path, share_bytes=share_bytes)
