@@ -105,6 +105,7 @@ def test_several_tasks_learn_nearly_the_same(desk, use_pareto):
         {"tower_name": name, "label_name": name, "losses": [{"binary_cross_entropy": {}}]}
         for name in ("click", "buy")
     ]
+    least = {"pareto_min_loss_weight": 0.1} if use_pareto else {}
     sets = {
         "data_config.label_fields": ["click", "buy"],
         "model_config.feature_groups": [
@@ -114,7 +115,7 @@ def test_several_tasks_learn_nearly_the_same(desk, use_pareto):
         "model_config.mmoe": {
             "expert_mlp": {"hidden_units": [4]},
             "num_expert": 2,
-            "task_towers": [{**tower, "pareto_min_loss_weight": 0.1} for tower in towers],
+            "task_towers": [tower | least for tower in towers],
         },
         "model_config.losses": [],
         "model_config.metrics": [],
