@@ -1,0 +1,115 @@
+"""kill -9 during a preparation, at any moment: the next one gives what an undisturbed one gives, byte for byte."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.prep.preparing.raw import MODULE, content
+
+pytestmark = pytest.mark.slow
+
+NUM_KILLS = 20
+RUN_FILE = """\
+preprocessing:
+  input_path: raw
+  extract: rawgame:samples
+  intermediate_dir: batches
+  output_dir: store
+  batch_size: 16
+  num_workers: 2
+"""
+
+
+def lay_out(folder: Path) -> None:
+    """Files that take a while, each of them a task or two."""
+    (folder / "raw").mkdir(parents=True)
+    (folder / "rawgame.py").write_text(MODULE)
+    (folder / "prep.yaml").write_text(RUN_FILE)
+    for game in range(24):
+        lines = [f"{row % 4} {game} {row} {row + 0.125:.60f}\n" for row in range(500 + 40 * game)]
+        lines.insert(game, "wait 0.05\n")
+        (folder / "raw" / f"game_{game}.txt").write_text("".join(lines))
+
+
+def start(folder: Path) -> "subprocess.Popen[bytes]":
+    """The command in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--plain"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def seconds_of_work(folder: Path) -> float:
+    """From the first task to the end, as the log tells."""
+    lines = [json.loads(line) for line in (folder / "batches" / "log.jsonl").read_text().splitlines()]
+    times = {line["event"]: line["time"] for line in lines if "time" in line}
+    return times["end"] - times["begin"]
+
+
+def kill_after(folder: Path, seconds: float) -> bool:
+    """Start, and kill so long after the first file appeared; whether it was still running."""
+    running = start(folder)
+    deadline = time.monotonic() + 120
+    while not (folder / "batches" / "preparation.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(seconds)
+    was_running = running.poll() is None
+    if was_running:
+        os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    return was_running
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    """The arrays of the store."""
+    return {path.name: path.read_bytes() for path in (folder / "store").glob("*.np?")}
+
+
+@pytest.mark.timeout(1800)
+def test_twenty_random_moments(tmp_path: Path):
+    lay_out(tmp_path / "whole")
+    assert start(tmp_path / "whole").wait() == 0
+    expected, arrays = content(tmp_path / "whole" / "batches"), stored(tmp_path / "whole")
+    work_seconds = seconds_of_work(tmp_path / "whole")
+    moments = random.Random(5)
+    killed = kept = 0
+
+    for number in range(NUM_KILLS):
+        folder = tmp_path / f"killed_{number}"
+        shutil.copytree(tmp_path / "whole" / "raw", folder / "raw")
+        for name in ("rawgame.py", "prep.yaml"):
+            shutil.copy2(tmp_path / "whole" / name, folder / name)
+        killed += kill_after(folder, moments.uniform(0, work_seconds))
+        kept += any((folder / "batches" / "tasks").glob("task_*.json"))
+        assert start(folder).wait() == 0
+        assert content(folder / "batches") == expected
+        assert stored(folder) == arrays
+        shutil.rmtree(folder)
+
+    assert killed >= NUM_KILLS // 2, f"only {killed} kills came while it was running"
+    assert kept >= NUM_KILLS // 4, f"only {kept} kills left a task that was done"
+
+
+def test_one_kill_after_the_other(tmp_path: Path):
+    lay_out(tmp_path / "whole")
+    assert start(tmp_path / "whole").wait() == 0
+    expected = content(tmp_path / "whole" / "batches")
+    shutil.rmtree(tmp_path / "whole" / "batches")
+
+    for moment in (0.2, 0.5, 0.8):
+        kill_after(tmp_path / "whole", moment)
+
+    assert start(tmp_path / "whole").wait() == 0
+    assert content(tmp_path / "whole" / "batches") == expected
