@@ -1,5 +1,8 @@
 """The header of a `.npy` array, as NumPy writes it."""
 
+import functools
+import io
+import struct
 import tokenize
 from dataclasses import dataclass
 from typing import IO, Any
@@ -13,8 +16,10 @@ from penstock.config.sizes import KIB
 MOST_HEADER_BYTES = 16 * KIB
 """More than NumPy allows a header to have."""
 
-_DAMAGED = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError)
+_DAMAGED = (ValueError, struct.error, TypeError, SyntaxError, tokenize.TokenError, RecursionError)
 """What NumPy raises of a header whose text is no longer a dict of Python."""
+_LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
+"""Of the text, in front of it."""
 _READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 
 
@@ -36,9 +41,17 @@ def read_npy_header(stream: IO[bytes], place: str) -> NpyHeader:
             raise DataError(
                 f"{place}: is a NumPy array of named fields; write each field as an array of its own"
             )
-        shape, is_column_major, dtype = _READ_HEADER[version](stream)
+        length = _LENGTHS[version].unpack(stream.read(_LENGTHS[version].size))[0]
+        return _parsed(version, length, stream.read(length))
     except _DAMAGED as error:
         raise DataError(f"{place}: is not a NumPy array, or is cut short: {_first_line(error)}") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(version: tuple[int, int], length: int, text: bytes) -> NpyHeader:
+    """What a header says; files of the same making have the same headers, and NumPy takes long to read them."""
+    stream = io.BytesIO(_LENGTHS[version].pack(length) + text)
+    shape, is_column_major, dtype = _READ_HEADER[version](stream)
     return NpyHeader(dtype, shape, is_column_major and len(shape) > 1)
 
 

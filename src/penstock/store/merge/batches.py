@@ -1,11 +1,12 @@
 """Pass 1: what the headers of all batch files say, in a few bytes for each array of each file."""
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,13 +187,11 @@ def _fill(tables: Batches, batch: int, header: BatchHeader, modified_ns: int) ->
         tables.checksums[batch, column] = array.checksum or 0
 
 
-def fingerprint_facts(batches: Batches) -> list[Any]:
-    """What makes two merges of the same folder differ, as far as the batch files go."""
-    return [
-        batches.schema.as_document(),
-        [path.name for path in batches.paths],
-        batches.num_samples.tolist(),
-        batches.file_bytes.tolist(),
-        batches.modified_ns.tolist(),
-        batches.checksums.tolist(),
-    ]
+def digest_of(batches: Batches) -> bytes:
+    """What tells the batch files of one merge from those of another."""
+    digest = hashlib.blake2b(json.dumps(batches.schema.as_document()).encode(), digest_size=16)
+    for path in batches.paths:
+        digest.update(f"{path.name}\0".encode())
+    for table in (batches.num_samples, batches.file_bytes, batches.modified_ns, batches.checksums):
+        digest.update(table.tobytes())
+    return digest.digest()

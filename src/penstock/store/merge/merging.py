@@ -79,7 +79,7 @@ def _merge_to(
         kept = work.num_tasks
         if not (staging / MANIFEST_NAME).exists():
             kept = _write(work, progress)
-        put_in_place(staging, target)
+        put_in_place(staging, target, plan.options.durable)
         return _result(plan, target, work.num_tasks, kept)
 
 
@@ -124,9 +124,12 @@ def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> N
                     write_at(stream.fileno(), memoryview(piece.content), piece.offset)
             if plan.options.durable:
                 flush_to_disk(stream)
-    sync_directory(staging)
-    partial = staging / f"{MANIFEST_NAME}.partial"
-    write_durably(partial, encoded_store(plan, checksums))
+    partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, checksums)
+    if plan.options.durable:
+        sync_directory(staging)
+        write_durably(partial, manifest)
+    else:
+        partial.write_bytes(manifest)
     partial.rename(staging / MANIFEST_NAME)
 
 

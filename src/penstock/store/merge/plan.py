@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.store.merge.batches import Batches, fingerprint_facts
+from penstock.store.merge.batches import Batches, digest_of
 from penstock.store.merge.layout import Place, StoreFile, store_files
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.splitting import Splitter, splitter_of
@@ -64,7 +64,7 @@ class MergePlan:
     @cached_property
     def fingerprint(self) -> str:
         """Of inputs and options: equal ones give equal bytes."""
-        facts = [LAYOUT_VERSION, fingerprint_facts(self.batches), dict(self.options.decisive)]
+        facts = [LAYOUT_VERSION, digest_of(self.batches).hex(), dict(self.options.decisive)]
         return hashlib.blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
 
     def parts(self) -> Iterator[range]:

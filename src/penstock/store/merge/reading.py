@@ -4,6 +4,7 @@ import math
 import os
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import MIB
+from penstock.config.sizes import KIB, MIB
 from penstock.store.batch_file import load_batch, read_array, read_header
 from penstock.store.batch_file.values import Values
 from penstock.store.merge.batches import Batches
@@ -23,6 +24,8 @@ Rows = NDArray[np.uint8]
 
 BUFFER_BYTES = MIB
 """Read at a time: small enough to be in the processor's cache when its checksum is taken."""
+_LARGE_BYTES = 256 * KIB
+"""Less is checked sooner than handed to a thread."""
 
 
 class BatchReader:
@@ -32,10 +35,15 @@ class BatchReader:
     whole, and kept until another array is asked for, or with `keep_decoded` until the end.
     """
 
-    def __init__(self, batches: Batches, batch: int, keep_decoded: bool = False) -> None:
+    def __init__(
+        self, batches: Batches, batch: int, checker: Executor | None = None, keep_decoded: bool = False
+    ) -> None:
+        """`checker` takes checksums of large chunks, while their bytes are written."""
         self.path: Path = batches.paths[batch]
         self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
         self._buffer = np.empty(0, np.uint8)
+        self._checker = checker
+        self._checking: tuple[int, Future[int]] | None = None
         self._checksums: dict[int, int] = {}
         self._decoded: dict[int, Rows] = {}
         batches.check_unchanged(batch)
@@ -53,18 +61,31 @@ class BatchReader:
 
     def rows(self, column: int, first: int, count: int) -> Rows:
         """The next samples of an array; they stay until more are asked for."""
+        self._settle()
         if not self._batches.is_copyable[self._batch, column]:
             return self._decode(column)[first : first + count]
         row_bytes = self._batches.schema.arrays[column].row_bytes
         content = self._room(count * row_bytes)
         self._fill(content, column, first * row_bytes)
-        crc = self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
-        if first + count == self.num_samples:
-            self._check(column, crc)
+        self._take_checksum(column, content)
         return content.reshape(count, row_bytes)
+
+    def _take_checksum(self, column: int, content: Rows) -> None:
+        earlier = self._checksums.setdefault(column, 0)
+        if self._checker is None or len(content) < _LARGE_BYTES:
+            self._checksums[column] = zlib.crc32(content.data, earlier)
+        else:
+            self._checking = column, self._checker.submit(zlib.crc32, content.data, earlier)
+
+    def _settle(self) -> None:
+        """Wait for the checksum that is being taken."""
+        if self._checking is not None:
+            column, found = self._checking
+            self._checksums[column], self._checking = found.result(), None
 
     def checksum(self, column: int) -> int:
         """Of all samples of an array, after the last was read."""
+        self._settle()
         if not self._batches.is_copyable[self._batch, column]:
             return zlib.crc32(self._decode(column).data)
         return self._checksums.get(column, 0)
@@ -116,7 +137,13 @@ class BatchReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._source)
+        try:
+            if error is None:
+                self._settle()
+                for column, crc in self._checksums.items():
+                    self._check(column, crc)
+        finally:
+            os.close(self._source)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ The name tells inputs and options apart: a merge of the same goes on with what i
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def check_free(output_dir: Path, names: list[str], staging: Path) -> None:
             )
 
 
-def put_in_place(staging: Path, output_dir: Path) -> None:
+def put_in_place(staging: Path, output_dir: Path, durable: bool) -> None:
     """Move a finished store to where it belongs, in steps that a kill may interrupt anywhere.
 
     What was there stops being a store before its first file goes, and the new one is a store when its last has come.
@@ -73,23 +73,28 @@ def put_in_place(staging: Path, output_dir: Path) -> None:
     old, replaced = output_dir / MANIFEST_NAME, staging / _REPLACED_NAME
     if old.exists():
         old.rename(replaced)
-        sync_directory(output_dir)
+        _sync([output_dir], durable)
     for name in names:
         if (staging / name).exists():
             (output_dir / name).parent.mkdir(exist_ok=True)
             (staging / name).rename(output_dir / name)
     if replaced.exists():
         _remove(output_dir, sorted(set(_file_names(staging, _REPLACED_NAME)) - set(names)))
-    for folder in {(output_dir / name).parent for name in names}:
-        sync_directory(folder)
+    _sync({(output_dir / name).parent for name in names}, durable)
     (staging / MANIFEST_NAME).rename(old)
-    sync_directory(output_dir)
+    _sync([output_dir], durable)
     shutil.rmtree(staging)
 
 
 def _file_names(folder: Path, name: str = MANIFEST_NAME) -> list[str]:
     """The files that a manifest lists."""
     return [item["name"] for item in read_store(folder, name)["files"]]
+
+
+def _sync(folders: Iterable[Path], durable: bool) -> None:
+    if durable:
+        for folder in folders:
+            sync_directory(folder)
 
 
 def _remove(output_dir: Path, names: list[str]) -> None:

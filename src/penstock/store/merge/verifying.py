@@ -80,20 +80,21 @@ def _row_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> 
         for place in np.flatnonzero(batch_of == batch).tolist():
             row, position = int(rows[place]) - first_row, int(positions[place])
             split = plan.splitter.names[splits[place]]
-            for name in _different(arrays, stored, row, split, position) - told:
+            different = _different(arrays, stored, row, split, position)
+            for name in (name for name in different if name not in told):
                 told.add(name)
                 yield (
                     f"{store}: array '{name}' of {split} differs at sample {position} from sample {row} of {path.name}"
                 )
 
 
-def _different(arrays: Arrays, stored: StoredArrays, row: int, split: str, position: int) -> set[str]:
+def _different(arrays: Arrays, stored: StoredArrays, row: int, split: str, position: int) -> list[str]:
     """The arrays in which a sample of the store is not that of the batch file."""
-    return {
+    return [
         name
         for name, array in arrays.items()
         if (split, name) in stored and stored[split, name][position].tobytes() != array[row].tobytes()
-    }
+    ]
 
 
 def _sampled_rows(plan: MergePlan) -> NDArray[np.int64]:

@@ -1,0 +1,116 @@
+"""Ways to make one array of each kind from batch files, each run in a process of its own.
+
+    python -m benchmarks.measuring.merge_ways WAY INPUTS OUTPUTS
+
+prints seconds, and the peak memory beyond what the process had when it had imported everything.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from benchmarks.measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
+from penstock.store.merge import MergeOptions, merge
+
+
+def penstock_merge(inputs: Path, outputs: Path) -> None:
+    """Bytes to their places; as the others, without waiting for the disk."""
+    merge(inputs, outputs, options=MergeOptions(durable=False))
+
+
+def penstock_durable(inputs: Path, outputs: Path) -> None:
+    """The default: a journal, and nothing is done before it is on disk."""
+    merge(inputs, outputs)
+
+
+def penstock_shuffled(inputs: Path, outputs: Path) -> None:
+    """In random order."""
+    merge(inputs, outputs, options=MergeOptions(durable=False, shuffle=True))
+
+
+def load_and_write(inputs: Path, outputs: Path) -> None:
+    """np.load each file, and write each of its arrays at its offset."""
+    outputs.mkdir()
+    paths = sorted(inputs.iterdir())
+    files, offsets = {}, {}
+    for number, path in enumerate(paths):
+        with np.load(path) as archive:
+            for name in archive.files:
+                array = archive[name]
+                if name not in files:
+                    files[name] = (outputs / f"{name}.npy").open("wb")
+                    shape = (len(paths) * FILE_SAMPLES, *array.shape[1:])
+                    header = {"descr": array.dtype.str, "fortran_order": False, "shape": shape}
+                    npy_format.write_array_header_1_0(files[name], header)
+                    offsets[name] = files[name].tell()
+                files[name].seek(offsets[name] + number * array.nbytes)
+                files[name].write(array.data)
+    for file in files.values():
+        file.close()
+
+
+def accumulate(inputs: Path, outputs: Path) -> None:
+    """np.load all files, concatenate, save."""
+    outputs.mkdir()
+    parts: dict[str, list[NDArray[np.generic]]] = {}
+    for path in sorted(inputs.iterdir()):
+        with np.load(path) as archive:
+            for name in archive.files:
+                parts.setdefault(name, []).append(archive[name])
+    arrays = {name: np.concatenate(found) for name, found in parts.items()}
+    np.save(outputs / "X_train.npy", arrays.pop("strategic_features"))
+    for kind in ("labels", "masks"):
+        found = {name: array for name, array in arrays.items() if name.startswith(kind)}
+        np.savez(outputs / f"{kind}_train.npz", **found)  # type: ignore[arg-type]
+
+
+def lists_of_dicts(inputs: Path, outputs: Path) -> None:
+    """np.load lists of dicts, make arrays of them when all are there, save."""
+    outputs.mkdir()
+    samples: list[dict[str, dict[str, object]]] = []
+    for path in sorted(inputs.iterdir()):
+        with np.load(path, allow_pickle=True) as archive:
+            samples.extend(archive["samples"])
+    np.save(outputs / "X_train.npy", np.array([sample["features"] for sample in samples], np.float32))
+    for kind, dtype in (("labels", np.int16), ("masks", np.int8)):
+        found = {head: np.array([sample[kind][head] for sample in samples], dtype) for head in MASK_WIDTHS}
+        np.savez(outputs / f"{kind}_train.npz", **found)  # type: ignore[arg-type]
+
+
+WAYS: dict[str, Callable[[Path, Path], None]] = {
+    way.__name__: way
+    for way in (
+        penstock_merge,
+        penstock_durable,
+        penstock_shuffled,
+        load_and_write,
+        accumulate,
+        lists_of_dicts,
+    )
+}
+
+
+def resident_peak_bytes() -> int:
+    """The most that this process has had resident."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def main() -> None:
+    """Run one way, and print what it took."""
+    way, inputs, outputs = WAYS[sys.argv[1]], Path(sys.argv[2]), Path(sys.argv[3])
+    start_bytes = resident_peak_bytes()
+    started_at = time.perf_counter()
+    way(inputs, outputs)
+    seconds = time.perf_counter() - started_at
+    print(json.dumps({"seconds": seconds, "start": start_bytes, "peak": resident_peak_bytes()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Time and memory of merging batch files, at full size: 547,000 samples in 1,094 files, 3.6 GiB.
+
+    python benchmarks/merge.py [--scale 1] [--rounds 3] [--work DIR]
+
+Ways take turns, each in a process of its own; all read the same files, and the disk is idle when one begins. Bars:
+at most 64 MB beyond the start of the process, the same within 10 % at a tenth of the size; at most .75 of the time of
+np.load and a write at the offset, and at most .25 of that of accumulating and concatenating.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.measuring.merge_inputs import (
+    FILE_SAMPLES,
+    NUM_FILES,
+    ROW_BYTES,
+    write_inputs,
+    write_old_inputs,
+)
+from penstock.config.sizes import format_size
+
+MOST_BYTES = 64_000_000
+MOST_DIFFERENCE = 0.10
+BARS = {"load_and_write": 0.75, "accumulate": 0.25}
+BESIDE = ("penstock_durable", "penstock_shuffled")
+OLD_FILES = 22
+"""Lists of dicts are measured on so many files, and told for all."""
+
+
+@dataclass
+class Measured:
+    """What the rounds of one way took."""
+
+    seconds: list[float] = field(default_factory=list)
+    beyond_bytes: list[int] = field(default_factory=list)
+    peak_bytes: list[int] = field(default_factory=list)
+
+    def row(self, name: str, base_seconds: float, factor: float = 1.0) -> str:
+        """A line of the table; `factor` is for all files where some were measured."""
+        seconds = statistics.median(self.seconds) * factor
+        return (
+            f"| {name:<34} | {seconds:8.2f} | {seconds / base_seconds:6.2f} | "
+            f"{format_size(round(max(self.beyond_bytes) * factor)):>9} |"
+        )
+
+
+def main() -> int:
+    """Measure, print one table, and fail above a bar."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--work", type=Path)
+    options = parser.parse_args()
+    num_files = max(10, round(NUM_FILES * options.scale))
+    with tempfile.TemporaryDirectory(dir=options.work) as name:
+        work = Path(name)
+        write_inputs(work / "inputs", num_files)
+        write_inputs(work / "tenth", max(1, num_files // 10))
+        old_files = min(OLD_FILES, num_files)
+        write_old_inputs(work / "old", old_files)
+        ways = ["penstock_merge", *BARS, *BESIDE]
+        found = {way: Measured() for way in (*ways, "tenth", "lists_of_dicts")}
+        for _ in range(options.rounds):
+            for way in ways:
+                run(way, work / "inputs", work / "out", found[way])
+            run("penstock_merge", work / "tenth", work / "out", found["tenth"])
+        run("lists_of_dicts", work / "old", work / "out", found["lists_of_dicts"])
+    print_table(found, num_files, old_files)
+    return 0 if all(check(found)) else 1
+
+
+def run(way: str, inputs: Path, outputs: Path, measured: Measured) -> None:
+    """One way in a process of its own, when what others wrote is on disk."""
+    os.sync()
+    command = [sys.executable, "-m", "benchmarks.measuring.merge_ways", way, str(inputs), str(outputs)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    shutil.rmtree(outputs)
+    figures = json.loads(done.stdout)
+    measured.seconds.append(figures["seconds"])
+    measured.beyond_bytes.append(figures["peak"] - figures["start"])
+    measured.peak_bytes.append(figures["peak"])
+
+
+def print_table(found: dict[str, Measured], num_files: int, old_files: int) -> None:
+    """All ways; the time of np.load and a write at the offset is 1."""
+    base = statistics.median(found["load_and_write"].seconds)
+    num_bytes = num_files * FILE_SAMPLES * ROW_BYTES
+    print(f"{num_files:,} files, {num_files * FILE_SAMPLES:,} samples, {format_size(num_bytes)}")
+    print(f"| {'way':<34} | {'seconds':>8} | {'ratio':>6} | {'memory':>9} |\n|---|---|---|---|")
+    print(found["penstock_merge"].row("penstock merge", base))
+    print(found["tenth"].row("  at a tenth of the size", base))
+    print(found["penstock_durable"].row("  and wait for the disk (default)", base))
+    print(found["penstock_shuffled"].row("  and shuffle", base))
+    print(found["load_and_write"].row("np.load, write at the offset", base))
+    print(found["accumulate"].row("accumulate and concatenate", base))
+    times = f"({num_files / old_files:.0f} x {old_files} files)"
+    print(found["lists_of_dicts"].row(f"lists of dicts {times}", base, num_files / old_files))
+
+
+def check(found: dict[str, Measured]) -> list[bool]:
+    """Print each bar with what was found, and whether it holds."""
+    merged = found["penstock_merge"]
+    beyond = max(merged.beyond_bytes)
+    holds = [beyond <= MOST_BYTES]
+    print(f"memory beyond the start: {beyond / 1e6:.1f} MB (bar {MOST_BYTES / 1e6:.0f})")
+    difference = abs(max(merged.peak_bytes) / max(found["tenth"].peak_bytes) - 1)
+    holds.append(difference <= MOST_DIFFERENCE)
+    print(f"peak against that at a tenth of the size: {difference:.1%} apart (bar {MOST_DIFFERENCE:.0%})")
+    for way, bar in BARS.items():
+        pairs = zip(merged.seconds, found[way].seconds, strict=True)
+        ratio = statistics.median(own / other for own, other in pairs)
+        holds.append(ratio <= bar)
+        print(f"time of {way}: {ratio:.2f} of it (bar {bar:.2f})")
+    return holds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
