@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.evaluation import evaluate
     from penstock.pipeline.parts import build_batch, build_model
     from penstock.pipeline.prediction import predict
+    from penstock.pipeline.preparing import PrepResult, prepare
     from penstock.pipeline.run_config import RunConfig
     from penstock.pipeline.run_files import load_run
     from penstock.pipeline.training import TrainResult, train
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
+    from penstock.store.batch_file import load_batch, save_batch
+    from penstock.store.merge import merge
+    from penstock.store.samples import arrays_to_samples, samples_to_arrays
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -58,6 +62,8 @@ _PLACES = {
     "build_model": "penstock.pipeline.parts",
     "create_dataloader": "penstock.pipeline.dataloader",
     "predict": "penstock.pipeline.prediction",
+    "PrepResult": "penstock.pipeline.preparing",
+    "prepare": "penstock.pipeline.preparing",
     "RunConfig": "penstock.pipeline.run_config",
     "load_run": "penstock.pipeline.run_files",
     "TrainResult": "penstock.pipeline.training",
@@ -66,6 +72,11 @@ _PLACES = {
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",
+    "load_batch": "penstock.store.batch_file",
+    "save_batch": "penstock.store.batch_file",
+    "merge": "penstock.store.merge",
+    "arrays_to_samples": "penstock.store.samples",
+    "samples_to_arrays": "penstock.store.samples",
     "Batch": "penstock.tensors.batch",
     "RecordBatchTensor": "penstock.tensors.record_batch",
 }
@@ -79,19 +90,24 @@ __all__ = [
     "Dataset",
     "MemoryBudget",
     "PenstockError",
+    "PrepResult",
     "ProgressLogger",
     "Ragged",
     "RecordBatchTensor",
     "RunConfig",
     "TrainResult",
     "World",
+    "arrays_to_samples",
     "build_batch",
     "build_model",
     "create_dataloader",
     "evaluate",
     "from_arrays",
+    "load_batch",
     "load_run",
+    "merge",
     "predict",
+    "prepare",
     "preview_schedule",
     "read_arrow",
     "read_csv",
@@ -100,6 +116,8 @@ __all__ = [
     "read_parquet",
     "read_store",
     "read_tfrecord",
+    "samples_to_arrays",
+    "save_batch",
     "train",
     "write_tfrecord",
 ]

@@ -14,6 +14,8 @@ COMMANDS = {
     "predict": "Score files with a checkpoint of RUN, in input order.",
     "check": "Read RUN, open its data, build its model, take one batch; write nothing.",
     "inspect": "Show what is in PATH: schema, rows, sizes, warnings.",
+    "prep": "Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped.",
+    "merge": "Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says.",
     "sample-data": "Write data with a known answer",
     "schema": "Print the JSON Schema of the run file, for editors.",
     "doctor": "Tell what does not fit together on this machine, and the exact fix.",

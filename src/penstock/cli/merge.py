@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from penstock.cli import options
-from penstock.cli.errors import one_line_errors
+from penstock.cli.errors import EXIT_WRONG, fail, one_line_errors
 from penstock.cli.prep import IntermediateDir
 
+Verify = Annotated[bool, typer.Option("--verify", help="Compare the store with the batch files.")]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read batch files of old that hold pickled samples.")
 ]
@@ -16,6 +17,7 @@ AllowPickle = Annotated[
 def merge(
     run_file: options.RunFile,
     intermediate_dir: IntermediateDir = None,
+    verify: Verify = False,
     allow_pickle: AllowPickle = False,
     memory: options.Memory = None,
     sets: options.Sets = None,
@@ -27,7 +29,13 @@ def merge(
     with one_line_errors(run_file):
         paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.merging import merge_run
-        from penstock.pipeline.preparing import merged_lines
+        from penstock.pipeline.merging import merge_run, merged_line, verify_run
 
-        print("\n".join(merged_lines(merge_run(run, allow_pickle=allow_pickle, plain=plain))))
+        print(merged_line(merge_run(run, allow_pickle=allow_pickle, plain=plain)))
+        if not verify:
+            return
+        differences = verify_run(run, allow_pickle=allow_pickle)
+        if differences:
+            more = f" (and {len(differences) - 1} more differences)" if len(differences) > 1 else ""
+            fail(f"{differences[0]}{more}", EXIT_WRONG)
+        print("verified  files, counts, heads, types and sampled rows are those of the batch files")

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.sizes import format_size
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.folder import PLAN_NAME
-from penstock.prep.sections import Preprocessing, Splits
+from penstock.prep.sections import Preprocessing, SampleSchema, Splits
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge import MergeOptions, MergeResult, SplitShares, merge
+from penstock.store.merge import MergeOptions, MergeResult, SplitShares, merge, verify
 from penstock.store.schema import ArrayNames
 
 
@@ -30,6 +31,13 @@ def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False
         )
 
 
+def merged_line(merged: MergeResult) -> str:
+    """What a merge made, for the terminal."""
+    splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
+    size = format_size(merged.num_bytes)
+    return f"merged    {merged.num_batches:,} batch files to {merged.output_dir}: {splits}; {size}"
+
+
 def preprocessing_of(run: RunConfig) -> Preprocessing:
     """The section that preparing and merging need."""
     if run.preprocessing is None:
@@ -39,7 +47,6 @@ def preprocessing_of(run: RunConfig) -> Preprocessing:
 
 def merge_options(section: Preprocessing, allow_pickle: bool) -> MergeOptions:
     """What the run file says, in the terms of the store."""
-    declared = section.sample_schema
     return MergeOptions(
         splits=_shares(section.splits),
         shuffle=section.shuffle,
@@ -48,8 +55,21 @@ def merge_options(section: Preprocessing, allow_pickle: bool) -> MergeOptions:
         heads=section.heads.value,
         workers=section.merge_workers,
         allow_pickle=allow_pickle,
-        names=ArrayNames(declared.features_name, declared.label_prefix, declared.mask_prefix),
+        names=_names(section.sample_schema),
     )
+
+
+def verify_run(run: RunConfig, *, allow_pickle: bool = False) -> list[str]:
+    """What differs between the store of a run and its batch files, one line each."""
+    section = preprocessing_of(run)
+    return verify(section.output_dir, section.intermediate_dir, allow_pickle=allow_pickle)
+
+
+def _names(declared: SampleSchema) -> ArrayNames | None:
+    """How arrays are called where the run file says so; else the manifest of the batch files knows."""
+    if not declared.model_fields_set & {"features_name", "label_prefix", "mask_prefix"}:
+        return None
+    return ArrayNames(declared.features_name, declared.label_prefix, declared.mask_prefix)
 
 
 def _shares(splits: Splits | None) -> SplitShares | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.sizes import format_size
-from penstock.pipeline.merging import merge_run, preprocessing_of
+from penstock.pipeline.merging import merge_run, merged_line, preprocessing_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
 from penstock.prep.preparing.folder import LOG_NAME
@@ -38,7 +38,7 @@ class PrepResult:
         """For the terminal."""
         found = self.prepared.lines()
         if self.merged is not None:
-            found += merged_lines(self.merged)
+            found.append(merged_line(self.merged))
         if self.memory is not None:
             stages = ", ".join(
                 f"{name} {format_size(peak)}" for name, peak in self.memory.stage_peaks.items()
@@ -74,13 +74,6 @@ def prepare(
     if monitor is not None:
         _log_memory(Path(section.intermediate_dir), monitor.report)
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
-
-
-def merged_lines(merged: MergeResult) -> list[str]:
-    """What a merge made, for the terminal."""
-    splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
-    size = format_size(merged.num_bytes)
-    return [f"merged    {merged.num_batches:,} batch files to {merged.output_dir}: {splits}; {size}"]
 
 
 def reading_of(run: RunConfig) -> ReadingSection:

@@ -187,9 +187,9 @@ def test_a_folder_with_other_things_in_it_is_left_alone(desk: Path):
         DataError, match=r"holds thesis\.txt, which penstock prep did not begin; choose an empty"
     ):
         prepare(section(desk))
-    with pytest.raises(DataError, match=r"holds thesis\.txt"):
+    with pytest.raises(DataError, match=r"holds batch_0000\.npz"):
         prepare(section(desk), restart=True)
-    assert (desk / "batches" / "thesis.txt").read_text() == "mine"
+    assert (desk / "batches" / "batch_0000.npz").read_text() == "mine"
 
 
 def test_two_at_once_are_refused(desk: Path):

@@ -71,7 +71,9 @@ class PrepFolder:
             os.close(descriptor)
 
     def clear(self) -> None:
-        """Remove everything that a preparation wrote, and nothing else."""
+        """Remove everything that a preparation wrote, and nothing else: where none was begun, nothing."""
+        if not (self.path / PLAN_NAME).exists():
+            return
         for name in (MANIFEST_NAME, PLAN_NAME, LOG_NAME):
             (self.path / name).unlink(missing_ok=True)
         for path in self.path.glob("batch_*"):

@@ -1,0 +1,174 @@
+"""`penstock prep` and `penstock merge`."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.desk import Desk
+from tests.prep.preparing.raw import write_games, write_module
+
+RUN_FILE = """\
+preprocessing:
+  input_path: raw
+  extract: rawgame:samples
+  intermediate_dir: batches
+  output_dir: store
+  batch_size: 4
+  parallel: false
+"""
+
+
+@pytest.fixture
+def games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A folder with two raw files and a run file that has nothing but preprocessing."""
+    monkeypatch.chdir(tmp_path)
+    write_module(tmp_path, monkeypatch)
+    monkeypatch.delitem(sys.modules, "rawgame", raising=False)
+    write_games(tmp_path / "raw", [3, 6])
+    desk = Desk(tmp_path)
+    desk.write("prep.yaml", RUN_FILE)
+    return desk
+
+
+def test_prep_makes_a_store(games: Desk):
+    done = games.penstock("prep", "prep.yaml")
+
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("prepared  9 samples of 2 files in 3 batch files, ")
+    assert lines[1].endswith("samples/s, one process")
+    assert lines[2].startswith("merged    3 batch files to store: train 9; ")
+    assert lines[3].startswith("memory    at most ")
+    assert all(stage in lines[3] for stage in ("finding the schema", "preparing", "merging"))
+    assert np.load("store/X_train.npy", mmap_mode="r").shape == (9, 3)
+    assert np.load("store/labels_train.npz")["action"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1]
+    assert np.load("store/masks_train.npz")["action"].sum() == 9
+
+
+def test_the_steps_one_by_one(games: Desk):
+    first = games.penstock(
+        "prep", "prep.yaml", "--skip-merge", "--parallel", "false", "--intermediate-dir", "other"
+    )
+    assert first.exit_code == 0, first.stderr
+    assert not Path("store").exists()
+
+    merged = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other", "--verify")
+
+    assert merged.exit_code == 0, merged.stderr
+    assert merged.stdout.splitlines()[1].startswith("verified  ")
+    assert np.load("store/X_train.npy").shape == (9, 3)
+
+
+def test_a_second_time_everything_is_kept(games: Desk):
+    games.penstock("prep", "prep.yaml")
+    before = games.content()
+
+    done = games.penstock("prep", "prep.yaml")
+
+    assert "kept      1 of 1 tasks were done before" in done.stdout.splitlines()
+    after = games.content()
+    assert {name for name in before if before[name] != after.get(name)} == {"batches/log.jsonl"}
+
+
+def test_splits_of_the_run_file(games: Desk):
+    done = games.penstock(
+        "prep", "prep.yaml", "--set", "preprocessing.splits={train: 0.5, val: 0.5, test: 0, by: file}"
+    )
+
+    assert done.exit_code == 0, done.stderr
+    games_of_split = {split: {*np.load(f"store/X_{split}.npy")[:, 0].tolist()} for split in ("train", "val")}
+    assert sorted(map(tuple, games_of_split.values())) == [(0.0,), (1.0,)]
+
+
+def test_verify_finds_a_store_that_was_changed(games: Desk):
+    games.penstock("prep", "prep.yaml")
+    with open("store/X_train.npy", "r+b") as stream:
+        stream.seek(-4, 2)
+        stream.write(b"\1\2\3\4")
+
+    done = games.penstock("merge", "prep.yaml", "--verify")
+
+    assert done.exit_code == 1
+    assert "X_train.npy" in done.stderr
+
+
+def test_what_is_wrong_is_one_line(games: Desk):
+    games.penstock("prep", "prep.yaml")
+    changed = games.penstock("prep", "prep.yaml", "--set", "preprocessing.batch_size=5")
+    assert changed.exit_code == 1
+    assert changed.stderr.splitlines()[-1] == (
+        "error: batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start anew "
+        "with --restart, or choose another intermediate_dir"
+    )
+    assert (
+        games.penstock("prep", "prep.yaml", "--set", "preprocessing.batch_size=5", "--restart").exit_code == 0
+    )
+
+    games.write("train.yaml", "model_dir: run\n")
+    missing = games.penstock("prep", "train.yaml")
+    assert missing.stderr == (
+        "error: train.yaml: preprocessing: is required by this command: input_path, extract, output_dir\n"
+    )
+    unfinished = games.penstock(
+        "prep", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples", "--restart"
+    )
+    assert unfinished.stderr == "error: extract 'rawgame:smaples': 'rawgame' has no 'smaples'\n"
+
+
+def test_an_unfinished_preparation_is_not_merged(games: Desk):
+    games.penstock("prep", "prep.yaml", "--skip-merge")
+    Path("batches/manifest.json").unlink()
+
+    done = games.penstock("merge", "prep.yaml")
+
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: batches: its batch files are not finished; run penstock prep, which goes on with them"
+    )
+
+
+def test_a_failing_file_is_one_line_and_a_traceback_when_asked_for(games: Desk):
+    Path("raw/game_1.txt").write_text("0 1 2 what\n")
+    reason = "sample 0: 'rawgame:samples' failed: ValueError: could not convert string to float: 'what'"
+
+    stopped = games.penstock("prep", "prep.yaml")
+    assert stopped.exit_code == 1
+    assert stopped.stderr.splitlines()[-1] == f"error: raw/game_1.txt: {reason}"
+    skipped = games.penstock("prep", "prep.yaml", "--set", "preprocessing.on_error=skip")
+    assert skipped.exit_code == 0
+    assert f"left out: raw/game_1.txt: {reason}" in skipped.stderr.splitlines()
+    assert "Traceback" not in skipped.stderr
+    assert skipped.stdout.splitlines()[2:4] == ["left out  1 files", f"          raw/game_1.txt: {reason}"]
+    shown = games.penstock(
+        "--debug", "prep", "prep.yaml", "--set", "preprocessing.on_error=skip", "--restart"
+    )
+    assert 'rawgame.py", line ' in shown.stderr
+
+
+def test_ctrl_c_keeps_what_is_done(games: Desk):
+    Path("raw/game_1.txt").write_text("wait 600\n")
+    command = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--parallel", "true"]
+    running = subprocess.Popen(
+        command,
+        env={"PYTHONPATH": str(games.folder)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    log = Path("batches/log.jsonl")
+    while not log.exists() and running.poll() is None:
+        time.sleep(0.05)
+
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+
+    assert running.returncode == 130
+    assert errors.splitlines()[-1] == (
+        "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on"
+    )
+    assert not any(Path("batches").glob("*.partial"))
