@@ -181,10 +181,10 @@ def test_other_inputs_are_noticed(desk: Path):
 def test_a_folder_with_other_things_in_it_is_left_alone(desk: Path):
     write_games(desk / "raw", [3])
     (desk / "batches").mkdir()
-    (desk / "batches" / "thesis.txt").write_text("mine")
+    (desk / "batches" / "batch_0000.npz").write_text("mine")
 
     with pytest.raises(
-        DataError, match=r"holds thesis\.txt, which penstock prep did not begin; choose an empty"
+        DataError, match=r"holds batch_0000\.npz, which penstock prep did not begin; choose an empty"
     ):
         prepare(section(desk))
     with pytest.raises(DataError, match=r"holds batch_0000\.npz"):
