@@ -71,7 +71,7 @@ class Worker:
             return self.process.wait()
 
 
-def run_in_processes(work: Work, tasks: Sequence[Task], num_workers: int, watch: Watch) -> None:
+def run_in_processes(num_workers: int, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
     """Do all tasks in so many processes."""
     with Crew(work, tasks, watch) as crew:
         crew.run(num_workers)
@@ -123,7 +123,7 @@ class Crew:
             worker.assignment = None
             self._watch.done(message)
         elif isinstance(message, Failed):
-            raise _raised(message) from WorkerStack(message.stack)
+            raise raised(message) from WorkerStack(message.stack)
         else:
             if isinstance(message, TaskProgress):
                 worker.file = message.file
@@ -151,7 +151,8 @@ class Crew:
         self._waiting.appendleft(Assignment(task, {**assignment.left_out, file: reason}))
 
 
-def _raised(failed: Failed) -> Exception:
+def raised(failed: Failed) -> Exception:
+    """The error of a task that failed in another process."""
     return failed.error or WorkerError(f"a worker process failed: {failed.summary}")
 
 

@@ -1,14 +1,13 @@
 """The work as a whole: from raw files to a folder of batch files with a manifest."""
 
-import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.prep.preparing.crew import run_in_processes
-from penstock.prep.preparing.crew_size import Room, crew_size
+from penstock.prep.preparing.crew_size import Room
+from penstock.prep.preparing.executing import Executing, executing
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
-from penstock.prep.preparing.here import run_here
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.schema_finding import find_schema
@@ -19,7 +18,7 @@ from penstock.prep.preparing.settings import (
     one_input_per_batch,
 )
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.tasks import Task, make_tasks, same_tasks
+from penstock.prep.preparing.tasks import make_tasks, same_tasks
 from penstock.prep.preparing.watching import Watch, WatchOptions
 from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
@@ -28,8 +27,6 @@ from penstock.runtime.cores import available_cores
 from penstock.runtime.limits import default_limit
 from penstock.runtime.memory import tree_bytes
 from penstock.store.manifest import MANIFEST_NAME, Manifest
-
-logger = logging.getLogger(__name__)
 
 _COLUMNS = ("feature_columns", "label_columns", "mask_columns")
 
@@ -79,38 +76,24 @@ class _Preparation:
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
         work = self._work(plan)
-        num_workers = self._num_workers(work, len(waiting))
-        with (
-            watching.stage("preparing"),
-            Watch(self.folder.path / LOG_NAME, tasks, kept, watching, num_workers) as watch,
-        ):
-            self._execute(work, waiting, num_workers, watch)
+        with self._executor(work, len(waiting)) as executor, watching.stage("preparing"):
+            log = self.folder.path / LOG_NAME
+            with Watch(log, tasks, kept, watching, executor.num_workers) as watch:
+                executor.run(work, waiting, watch)
         records = [watch.records[task.number] for task in tasks]
         self._write_manifest(plan, records)
-        summary = PrepSummary.of(records, len(kept), watch.new_samples, num_workers, watch.seconds)
+        summary = PrepSummary.of(records, len(kept), watch.new_samples, executor.num_workers, watch.seconds)
         watch.write("end", **summary.as_record())
         return summary
 
-    def _num_workers(self, work: Work, num_tasks: int) -> int:
-        """How many worker processes there will be; 0: none."""
-        if not self._section.parallel or not num_tasks:
-            return 0
+    def _executor(self, work: Work, num_tasks: int) -> AbstractContextManager[Executing]:
         room = Room(
             cores=available_cores(),
             limit_bytes=self._limit_bytes,
             process_bytes=tree_bytes(),
             batch_bytes=work.batch_size * work.schema.row_bytes,
         )
-        size = crew_size(self._section.num_workers, num_tasks, room)
-        if size.reason is not None:
-            logger.warning("preprocessing.num_workers: %s", size.reason)
-        return size.count
-
-    def _execute(self, work: Work, tasks: list[Task], num_workers: int, watch: Watch) -> None:
-        if not num_workers:
-            run_here(work, tasks, watch)
-        else:
-            run_in_processes(work, tasks, num_workers, watch)
+        return executing(self._section, num_tasks, room)
 
     def _plan(self) -> Plan:
         """What was begun here before, if it is the same as what is wanted now; else what begins now."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.config.errors import PenstockError
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
-from penstock.prep.preparing.work import LeftOut, TaskProgress, Work, run_task
+from penstock.prep.preparing.work import LeftOut, TaskProgress, Tell, Work, run_task
 
 if TYPE_CHECKING:
     Channel = Connection[Any, Any]
@@ -42,7 +42,8 @@ class Failed:
     stack: str
 
 
-Message = TaskProgress | LeftOut | TaskRecord | Failed
+Outcome = TaskRecord | Failed
+Message = TaskProgress | LeftOut | Outcome
 
 
 def main(descriptor: int) -> None:
@@ -53,7 +54,7 @@ def main(descriptor: int) -> None:
     threading.Thread(target=_listen, args=(channel, assignments), daemon=True).start()
     with suppress(BrokenPipeError):
         while True:
-            channel.send(_outcome(work, assignments.get(), channel))
+            channel.send(outcome(work, assignments.get(), channel.send))
 
 
 def _listen(channel: Channel, assignments: "queue.SimpleQueue[Assignment]") -> None:
@@ -65,9 +66,10 @@ def _listen(channel: Channel, assignments: "queue.SimpleQueue[Assignment]") -> N
             os._exit(0)
 
 
-def _outcome(work: Work, assignment: Assignment, channel: Channel) -> TaskRecord | Failed:
+def outcome(work: Work, assignment: Assignment, tell: Tell) -> Outcome:
+    """What comes of a task, also where it fails: something that can be sent to another process."""
     try:
-        return run_task(work, assignment.task, channel.send, assignment.left_out)
+        return run_task(work, assignment.task, tell, assignment.left_out)
     except PenstockError as error:
         return Failed(error, str(error), getattr(error, "stack", "") or traceback.format_exc())
     except BrokenPipeError:

@@ -1,0 +1,51 @@
+"""Where tasks run: in this process, in several of this machine, or on a Ray cluster."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from penstock.prep.preparing.crew_size import Room, crew_size
+from penstock.prep.preparing.tasks import Task
+from penstock.prep.preparing.watching import Watch
+from penstock.prep.preparing.work import Work, run_task
+from penstock.prep.sections import Executor, Preprocessing
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Executing:
+    """A way to run tasks."""
+
+    num_workers: int
+    """How many run at once in other processes; 0: in this one."""
+    run: Callable[[Work, Sequence[Task], Watch], None]
+    """Do all of them, and tell the watch."""
+
+
+@contextmanager
+def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Executing]:
+    """What the run file asks for, ready to run."""
+    if not section.parallel or not num_tasks:
+        yield Executing(0, run_here)
+    elif section.executor is Executor.ray:
+        from penstock.prep.preparing.ray_tasks import cluster, num_ray_workers, run_on_ray
+
+        with cluster() as ray:
+            count = num_ray_workers(ray, section.num_workers)
+            yield Executing(count, partial(run_on_ray, ray, count))
+    else:
+        from penstock.prep.preparing.crew import run_in_processes
+
+        size = crew_size(section.num_workers, num_tasks, room)
+        if size.reason is not None:
+            logger.warning("preprocessing.num_workers: %s", size.reason)
+        yield Executing(size.count, partial(run_in_processes, size.count))
+
+
+def run_here(work: Work, tasks: Sequence[Task], watch: Watch) -> None:
+    """One after the other, in this process."""
+    for task in tasks:
+        watch.done(run_task(work, task, watch.hear))
