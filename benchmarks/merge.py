@@ -18,15 +18,17 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.measuring.merge_inputs import (
+from measuring.merge_inputs import (
     FILE_SAMPLES,
     NUM_FILES,
     ROW_BYTES,
     write_inputs,
     write_old_inputs,
 )
+
 from penstock.config.sizes import format_size
 
+HERE = Path(__file__).parent
 MOST_BYTES = 64_000_000
 MOST_DIFFERENCE = 0.10
 BARS = {"load_and_write": 0.75, "accumulate": 0.25}
@@ -80,8 +82,8 @@ def main() -> int:
 def run(way: str, inputs: Path, outputs: Path, measured: Measured) -> None:
     """One way in a process of its own, when what others wrote is on disk."""
     os.sync()
-    command = [sys.executable, "-m", "benchmarks.measuring.merge_ways", way, str(inputs), str(outputs)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-m", "measuring.merge_ways", way, str(inputs), str(outputs)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE)
     shutil.rmtree(outputs)
     figures = json.loads(done.stdout)
     measured.seconds.append(figures["seconds"])

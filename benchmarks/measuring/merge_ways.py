@@ -1,6 +1,6 @@
 """Ways to make one array of each kind from batch files, each run in a process of its own.
 
-    python -m benchmarks.measuring.merge_ways WAY INPUTS OUTPUTS
+    cd benchmarks; python -m measuring.merge_ways WAY INPUTS OUTPUTS
 
 prints seconds, and the peak memory beyond what the process had when it had imported everything.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from benchmarks.measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
+from measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
 from penstock.store.merge import MergeOptions, merge
 
 
