@@ -1,5 +1,6 @@
 """What manifest.json says of a store."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,32 @@ from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.layout import Checksums, Place, file_checksum_of
 from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.targets import PartChecksums, joined
 from penstock.store.schema import ArrayNames
 
 KIND = "penstock store"
 VERSION = 1
 
 
-def encoded_store(plan: MergePlan, checksums: Checksums) -> bytes:
+def encoded_store(plan: MergePlan, done: Mapping[int, PartChecksums]) -> bytes:
     """Files with sizes and checksums, arrays with their places in them, splits and where all came from."""
-    return encoded_document(KIND, VERSION, _body(plan, checksums))
+    if plan.options.has_part_files:
+        wrote = [item for _, checksums in sorted(done.items()) for item in checksums.items()]
+        files = [_file(name, num_bytes, crc) for (_, name), (crc, num_bytes) in wrote]
+        return encoded_document(KIND, VERSION, {**_body(plan), "files": files, "arrays": []})
+    sums = whole_checksums(plan, done)
+    files = [_file(file.name, file.num_bytes, file_checksum_of(file, sums)) for file in plan.files]
+    arrays = [_array(place, sums[place.key]) for place in plan.places.values()]
+    return encoded_document(KIND, VERSION, {**_body(plan), "files": files, "arrays": arrays})
+
+
+def whole_checksums(plan: MergePlan, done: Mapping[int, PartChecksums]) -> Checksums:
+    """Of all values of each place: those of the parts, in order, behind each other."""
+    sums = dict.fromkeys(plan.places, (0, 0))
+    for _, checksums in sorted(done.items()):
+        for key, later in checksums.items():
+            sums[key] = joined(sums[key], later)
+    return {key: crc for key, (crc, _) in sums.items()}
 
 
 def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
@@ -37,19 +55,18 @@ def options_of(document: dict[str, Any]) -> MergeOptions:
     )
 
 
-def _body(plan: MergePlan, checksums: Checksums) -> dict[str, Any]:
+def _body(plan: MergePlan) -> dict[str, Any]:
     return {
         "fingerprint": plan.fingerprint,
         "splits": plan.split_counts,
         "options": dict(plan.options.decisive),
         "schema": plan.schema.as_document(),
         "num_batches": len(plan.batches),
-        "files": [
-            {"name": file.name, "num_bytes": file.num_bytes, "crc32": file_checksum_of(file, checksums)}
-            for file in plan.files
-        ],
-        "arrays": [_array(place, checksums[place.key]) for place in plan.places.values()],
     }
+
+
+def _file(name: str, num_bytes: int, crc: int) -> dict[str, Any]:
+    return {"name": name, "num_bytes": num_bytes, "crc32": crc}
 
 
 def _array(place: Place, checksum: int) -> dict[str, Any]:

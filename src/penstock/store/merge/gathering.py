@@ -12,15 +12,11 @@ from penstock.store.merge.scattering import KEY_BYTES, SCATTERED_NAME, Buckets
 from penstock.store.merge.targets import PartChecksums, Targets
 
 
-def gather_parts(buckets: Buckets, part_bytes: int) -> Iterator[range]:
-    """Buckets in order, some at a time."""
-    first, start = 0, 0
-    for bucket, end in enumerate(buckets.ends.tolist()):
-        if (end - start) * buckets.record_bytes >= part_bytes:
-            yield range(first, bucket + 1)
-            first, start = bucket + 1, end
-    if first < buckets.num_buckets:
-        yield range(first, buckets.num_buckets)
+def gather_parts(buckets: Buckets) -> Iterator[range]:
+    """Buckets in order, some at a time: those of a part have the same first bits, however many buckets there are."""
+    step = 1 << (buckets.bits - buckets.part_bits)
+    for first in range(0, buckets.num_buckets, step):
+        yield range(first, first + step)
 
 
 def gather(plan: MergePlan, buckets: Buckets, folder: Path, chosen: range) -> PartChecksums:
@@ -28,8 +24,7 @@ def gather(plan: MergePlan, buckets: Buckets, folder: Path, chosen: range) -> Pa
     with Targets(folder) as targets:
         for bucket in chosen:
             split, first_row = _split_of(plan, buckets, bucket)
-            records = _load(folder / SCATTERED_NAME, buckets, bucket)
-            order = np.argsort(records[:, :KEY_BYTES].copy().view(np.uint64).reshape(-1))
+            records, order = load_bucket(folder, buckets, bucket)
             position = KEY_BYTES
             for column in plan.columns:
                 spec = plan.batches.schema.arrays[column]
@@ -48,11 +43,13 @@ def _split_of(plan: MergePlan, buckets: Buckets, bucket: int) -> tuple[str, int]
     return plan.splitter.names[split], buckets.bounds(bucket)[0] - before
 
 
-def _load(path: Path, buckets: Buckets, bucket: int) -> Rows:
+def load_bucket(folder: Path, buckets: Buckets, bucket: int) -> tuple[Rows, NDArray[np.int64]]:
+    """The records of a bucket, and the order in which they belong."""
     first, end = buckets.bounds(bucket)
-    count = (end - first) * buckets.record_bytes
-    content = np.fromfile(path, np.uint8, count, offset=first * buckets.record_bytes)
-    return content.reshape(end - first, buckets.record_bytes)
+    num_bytes = (end - first) * buckets.record_bytes
+    content = np.fromfile(folder / SCATTERED_NAME, np.uint8, num_bytes, offset=first * buckets.record_bytes)
+    records = content.reshape(end - first, buckets.record_bytes)
+    return records, np.argsort(records[:, :KEY_BYTES].copy().view(np.uint64).reshape(-1))
 
 
 def _in_order(values: Rows, order: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:

@@ -11,15 +11,15 @@ from penstock.runtime.durable import flush_to_disk, sync_directory, write_durabl
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
-from penstock.store.merge.document import encoded_store, read_store
+from penstock.store.merge.document import encoded_store, read_store, whole_checksums
 from penstock.store.merge.journal import PartJournal
-from penstock.store.merge.layout import Checksums, Fixed, total_bytes
+from penstock.store.merge.layout import Checksums, Fixed
 from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.room import check_room, reserve
 from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, plan_buckets
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
-from penstock.store.merge.targets import PartChecksums, joined, write_at
+from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work
 from penstock.store.merge.workers import Crew
 
@@ -52,7 +52,7 @@ def merge(
     A killed merge is continued by the next one with the same files and options. `progress` counts samples.
     """
     options = options or MergeOptions()
-    check_strategy(strategy)
+    check_strategy(strategy, options)
     source, target = Path(intermediate_dir), Path(output_dir)
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
@@ -74,7 +74,8 @@ def _merge_to(
     check_room(target, _needed_bytes(plan, buckets), staging)
     with _clear_errors(target), locked(target):
         remove_others(target, staging)
-        check_free(target, [file.name for file in plan.files], staging)
+        names = plan.splitter.names if plan.options.has_part_files else [file.name for file in plan.files]
+        check_free(target, names, staging)
         work = Work(plan, staging, buckets, is_accumulative)
         kept = work.num_tasks
         if not (staging / MANIFEST_NAME).exists():
@@ -85,6 +86,7 @@ def _merge_to(
 
 def _write(work: Work, progress: ProgressLogger | None) -> int:
     """Write all files of a store; gives how many tasks were done before."""
+    work.folder.mkdir(exist_ok=True)
     for file in work.plan.files:
         reserve(work.folder / file.name, file.num_bytes)
     if work.buckets is not None:
@@ -116,7 +118,19 @@ def _run(
 
 def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> None:
     """Write headers, which need the checksums of all parts, and the manifest when all is on disk."""
-    checksums = _whole_checksums(plan, done)
+    if plan.files:
+        _write_headers(plan, staging, whole_checksums(plan, done))
+    partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, done)
+    if plan.options.durable:
+        for folder in (staging, *(path for path in staging.iterdir() if path.is_dir())):
+            sync_directory(folder)
+        write_durably(partial, manifest)
+    else:
+        partial.write_bytes(manifest)
+    partial.rename(staging / MANIFEST_NAME)
+
+
+def _write_headers(plan: MergePlan, staging: Path, checksums: Checksums) -> None:
     for file in plan.files:
         with (staging / file.name).open("r+b", buffering=0) as stream:
             for piece in file.pieces(checksums):
@@ -124,40 +138,26 @@ def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> N
                     write_at(stream.fileno(), memoryview(piece.content), piece.offset)
             if plan.options.durable:
                 flush_to_disk(stream)
-    partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, checksums)
-    if plan.options.durable:
-        sync_directory(staging)
-        write_durably(partial, manifest)
-    else:
-        partial.write_bytes(manifest)
-    partial.rename(staging / MANIFEST_NAME)
-
-
-def _whole_checksums(plan: MergePlan, done: dict[int, PartChecksums]) -> Checksums:
-    """Of all values of each place: those of the parts, in order, behind each other."""
-    sums = dict.fromkeys(plan.places, (0, 0))
-    for _, checksums in sorted(done.items()):
-        for key, later in checksums.items():
-            sums[key] = joined(sums[key], later)
-    return {key: crc for key, (crc, _) in sums.items()}
 
 
 def _needed_bytes(plan: MergePlan, buckets: Buckets | None) -> int:
-    return total_bytes(plan.files) + (0 if buckets is None else buckets.num_bytes)
+    return plan.num_bytes + (0 if buckets is None else buckets.num_bytes)
 
 
 def _is_whole(plan: MergePlan, target: Path) -> bool:
     """Whether the store is there already, of the same inputs and with the same options."""
-    if not (target / MANIFEST_NAME).exists() or read_store(target)["fingerprint"] != plan.fingerprint:
+    if not (target / MANIFEST_NAME).exists():
         return False
-    return all(
-        (target / file.name).exists() and (target / file.name).stat().st_size == file.num_bytes
-        for file in plan.files
+    document = read_store(target)
+    paths = [(target / item["name"], item["num_bytes"]) for item in document["files"]]
+    return document["fingerprint"] == plan.fingerprint and all(
+        path.is_file() and path.stat().st_size == num_bytes for path, num_bytes in paths
     )
 
 
 def _result(plan: MergePlan, target: Path, num_tasks: int, kept: int) -> MergeResult:
-    return MergeResult(target, plan.split_counts, total_bytes(plan.files), len(plan.batches), num_tasks, kept)
+    num_bytes = sum(item["num_bytes"] for item in read_store(target)["files"])
+    return MergeResult(target, plan.split_counts, num_bytes, len(plan.batches), num_tasks, kept)
 
 
 @contextmanager

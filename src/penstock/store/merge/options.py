@@ -8,11 +8,13 @@ from typing import Any
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, format_size
+from penstock.store.batch_file.compression import check_compression
 from penstock.store.schema import ArrayNames
 
 STRATEGIES = ("sequential", "accumulative")
 """In bounded memory; or all at once, for small data."""
-TARGETS = ("npy",)
+TARGETS = ("npy", "parquet", "ipc")
+_COMPRESSIONS = {"npy": ("none",), "parquet": ("none", "zlib", "zstd", "lz4"), "ipc": ("none", "zstd", "lz4")}
 HEADS = ("npz", "npy")
 SPLIT_KINDS = ("sample", "group", "file")
 _LEAST_MEMORY_BYTES = MIB
@@ -52,6 +54,10 @@ class MergeOptions:
     target: str = "npy"
     heads: str = "npz"
     """npz: labels and masks are one file each. npy: a folder each, with one file for each head."""
+    compression: str = "none"
+    """Of Parquet and Arrow files; arrays in npy files are mapped, and so never compressed."""
+    level: int | None = None
+    """How hard to compress; None: as the codec likes it."""
     workers: int = 1
     """Processes that write."""
     memory_bytes: int = 48 * MIB
@@ -68,6 +74,12 @@ class MergeOptions:
     def __post_init__(self) -> None:
         _check_known("target", self.target, TARGETS)
         _check_known("heads", self.heads, HEADS)
+        check_compression(self.compression, self.level)
+        if self.compression not in _COMPRESSIONS[self.target]:
+            known = ", ".join(_COMPRESSIONS[self.target])
+            raise ConfigError.at(
+                "compression", f"{self.compression} is not for target {self.target}; known: {known}"
+            )
         if self.workers < 1:
             raise ConfigError.at("merge_workers", f"is {self.workers}; it must be at least 1")
         if self.part_bytes < 1:
@@ -79,17 +91,29 @@ class MergeOptions:
             )
 
     @property
+    def has_part_files(self) -> bool:
+        """Whether the target is many files, one for each piece of work and split."""
+        return self.target in ("parquet", "ipc")
+
+    @property
     def decisive(self) -> Mapping[str, Any]:
         """What the bytes of the result depend on."""
         document = asdict(self)
-        for name in ("workers", "memory_bytes", "part_bytes", "allow_pickle", "durable"):
+        for name in ("workers", "memory_bytes", "allow_pickle", "durable"):
             del document[name]
+        if not self.has_part_files:
+            del document["part_bytes"]
         return document
 
 
-def check_strategy(strategy: str) -> None:
-    """Refuse one that there is not."""
+def check_strategy(strategy: str, options: MergeOptions) -> None:
+    """Refuse one that there is not, and one that would change nothing."""
     _check_known("merge_strategy", strategy, STRATEGIES)
+    if strategy == "accumulative" and options.target != "npy":
+        raise ConfigError.at(
+            "merge_strategy",
+            f"accumulative is for target npy only; leave it out with target {options.target}",
+        )
 
 
 def _check_known(option: str, value: str, known: tuple[str, ...]) -> None:

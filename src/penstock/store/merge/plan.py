@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.store.merge.batches import Batches, digest_of
-from penstock.store.merge.layout import Place, StoreFile, store_files
+from penstock.store.merge.layout import Place, StoreFile, store_files, total_bytes
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.splitting import Splitter, splitter_of
 from penstock.store.schema import StoreSchema
@@ -29,6 +29,7 @@ class MergePlan:
     starts: NDArray[np.int64]
     """For each batch and split, how many samples of the split come before; one more batch for the end."""
     files: tuple[StoreFile, ...]
+    """Those whose bytes have known places; none where the target is many files."""
 
     @cached_property
     def schema(self) -> StoreSchema:
@@ -45,6 +46,13 @@ class MergePlan:
     def first_rows(self) -> NDArray[np.int64]:
         """Of each batch: how many samples come before."""
         return np.cumsum(self.batches.num_samples) - self.batches.num_samples
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the result, before compression."""
+        if self.options.has_part_files:
+            return self.batches.total_samples * self.schema.row_bytes
+        return total_bytes(self.files)
 
     @property
     def process_bytes(self) -> int:
@@ -97,7 +105,8 @@ def plan_merge(
     splitter = splitter_of(batches, options.splits, options.seed, samples)
     starts = _starts(batches, splitter)
     counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
-    files = store_files(result_schema(batches), counts, options.heads == "npz")
+    schema = result_schema(batches)
+    files = () if options.has_part_files else store_files(schema, counts, options.heads == "npz")
     return MergePlan(batches, options, splitter, starts, files)
 
 

@@ -22,7 +22,7 @@ SCATTERED_NAME = ".scattered"
 KEY_BYTES = 8
 """In front of each record: its random number. Then come the bytes of all arrays."""
 _KEY_BITS = 64
-_MOST_BITS = 20
+_MOST_BITS, _MOST_PART_BITS = 20, 12
 _MOST_PARTS = 64
 """Parts have a table of all buckets each: there are few, however large the data."""
 
@@ -33,6 +33,8 @@ class Buckets:
 
     keys: KeyStream
     bits: int
+    part_bits: int
+    """Of a part of the second half: these do not depend on the memory, so that parts do not."""
     parts: tuple[range, ...]
     """Batches that are scattered at a time."""
     starts: NDArray[np.int64]
@@ -63,7 +65,8 @@ def plan_buckets(plan: MergePlan) -> Buckets:
     record_bytes = KEY_BYTES + plan.schema.row_bytes
     limit_bytes = plan.process_bytes // 2
     most_bytes = max(plan.split_counts.values(), default=0) * record_bytes
-    bits = max(0, -(-most_bytes * 5 // (4 * limit_bytes)) - 1).bit_length()
+    part_bits = _bits_for(most_bytes, plan.options.part_bytes)
+    bits = max(part_bits, _bits_for(most_bytes * 5 // 4, limit_bytes))
     while bits <= _MOST_BITS:
         if len(parts) * (len(plan.splitter.names) << bits) * 8 > limit_bytes:
             break
@@ -71,13 +74,20 @@ def plan_buckets(plan: MergePlan) -> Buckets:
         if counts.sum(axis=0).max(initial=0) * record_bytes <= limit_bytes:
             ends = np.cumsum(counts.sum(axis=0))
             before = np.cumsum(counts, axis=0) - counts
-            return Buckets(keys, bits, parts, before + (ends - counts.sum(axis=0)), ends, record_bytes)
+            return Buckets(
+                keys, bits, part_bits, parts, before + (ends - counts.sum(axis=0)), ends, record_bytes
+            )
         bits += 1
     raise ConfigError.at(
         "memory_bytes",
         f"is {format_size(plan.options.memory_bytes)}, which is too little to shuffle "
         f"{format_size(most_bytes)} with {plan.options.workers} processes; raise it",
     )
+
+
+def _bits_for(num_bytes: int, bucket_bytes: int) -> int:
+    """How many leading bits tell buckets of about that size."""
+    return min(max(0, -(-num_bytes // bucket_bytes) - 1).bit_length(), _MOST_PART_BITS)
 
 
 def _parts(plan: MergePlan) -> tuple[range, ...]:

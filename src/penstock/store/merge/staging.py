@@ -52,7 +52,7 @@ def remove_others(output_dir: Path, kept: Path) -> None:
             shutil.rmtree(folder)
 
 
-def check_free(output_dir: Path, names: list[str], staging: Path) -> None:
+def check_free(output_dir: Path, names: Iterable[str], staging: Path) -> None:
     """Refuse to replace files that no merge has written."""
     if (output_dir / MANIFEST_NAME).exists() or (staging / MANIFEST_NAME).exists():
         return

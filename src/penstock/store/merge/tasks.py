@@ -64,7 +64,7 @@ class Work:
         return [scattered, list(self._gather_tasks(self.buckets, len(scattered)))]
 
     def _gather_tasks(self, buckets: Buckets, first: int) -> Iterator[Task]:
-        for number, part in enumerate(gather_parts(buckets, self.plan.options.part_bytes), first):
+        for number, part in enumerate(gather_parts(buckets), first):
             num_samples = buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0]
             yield Task(number, Kind.gather, part, num_samples)
 
@@ -77,15 +77,33 @@ class Work:
         """Do a task; gives the checksums of what came to its final place."""
         if task.kind == Kind.accumulate:
             return accumulate_batches(self.plan, self.folder)
-        if self.buckets is None:
-            return copy_batches(self.plan, self.folder, task.chosen)
+        if task.kind == Kind.copy:
+            return self._copy(task)
+        assert self.buckets is not None
         if task.kind == Kind.scatter:
             scatter(self.plan, self.buckets, self.folder, task.number)
             return {}
-        return gather(self.plan, self.buckets, self.folder, task.chosen)
+        return self._gather(task, self.buckets)
+
+    def _copy(self, task: Task) -> PartChecksums:
+        if self.plan.options.has_part_files:
+            from penstock.store.merge.part_writing import write_batches
+
+            return write_batches(self.plan, self.folder, task.number, task.chosen)
+        return copy_batches(self.plan, self.folder, task.chosen)
+
+    def _gather(self, task: Task, buckets: Buckets) -> PartChecksums:
+        if self.plan.options.has_part_files:
+            from penstock.store.merge.part_writing import write_buckets
+
+            number = task.number - len(buckets.parts)
+            return write_buckets(self.plan, buckets, self.folder, number, task.chosen)
+        return gather(self.plan, buckets, self.folder, task.chosen)
 
     def files_of(self, task: Task, checksums: PartChecksums) -> set[str]:
         """The files that a task has written to."""
         if task.kind == Kind.scatter:
             return {SCATTERED_NAME}
+        if self.plan.options.has_part_files:
+            return {name for _, name in checksums}
         return {self.plan.places[key].file for key in checksums}

@@ -1,6 +1,6 @@
 """Whether a store is what its manifest says, and what the batch files hold."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from penstock.store.merge.document import options_of, read_store
 from penstock.store.merge.keys import KeyStream
 from penstock.store.merge.order import places_of_rows
 from penstock.store.merge.plan import MergePlan, plan_merge
-from penstock.store.merge.stored import map_store
+from penstock.store.merge.stored import Samples, stored_arrays
 from penstock.store.schema import StoreSchema
 
 Arrays = dict[str, NDArray[Any]]
-StoredArrays = dict[tuple[str, str], NDArray[Any]]
+StoredArrays = Mapping[tuple[str, str], Samples]
 
 SAMPLED_ROWS = 256
 """Samples that are compared value by value."""
@@ -71,7 +71,7 @@ def _row_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> 
     rows = _sampled_rows(plan)
     batch_of = np.searchsorted(plan.first_rows, rows, side="right") - 1
     splits, positions = places_of_rows(plan, rows)
-    stored = map_store(store, document)
+    stored = stored_arrays(store, document)
     told: set[str] = set()
     for batch in np.unique(batch_of).tolist():
         path, first_row = plan.batches.paths[batch], int(plan.first_rows[batch])

@@ -1,0 +1,62 @@
+"""Pass 2 for targets of many files: the samples of some batches, or of some buckets, in a file for each split."""
+
+from pathlib import Path
+
+import numpy as np
+
+from penstock.store.merge.gathering import load_bucket
+from penstock.store.merge.part_files import PartFiles, chosen_rows
+from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.reading import BatchReader, Rows
+from penstock.store.merge.scattering import KEY_BYTES, Buckets
+from penstock.store.merge.targets import PartChecksums
+
+
+def write_batches(plan: MergePlan, folder: Path, number: int, batches: range) -> PartChecksums:
+    """The samples of some batches, in their order."""
+    with PartFiles(folder, number, plan.schema, plan.options) as files:
+        for batch in batches:
+            numbers = plan.splitter.numbers(batch)
+            with BatchReader(plan.batches, batch, keep_decoded=True) as reader:
+                for first in range(0, reader.num_samples, files.group_rows):
+                    count = min(files.group_rows, reader.num_samples - first)
+                    columns = _columns(plan, reader, first, count)
+                    for split, name in enumerate(plan.splitter.names):
+                        if isinstance(numbers, int):
+                            if numbers == split:
+                                files.write(name, columns)
+                        else:
+                            chosen = np.flatnonzero(numbers[first : first + count] == split)
+                            files.write(name, chosen_rows(columns, chosen))
+    return files.checksums
+
+
+def _columns(plan: MergePlan, reader: BatchReader, first: int, count: int) -> dict[str, Rows]:
+    """Of all arrays; copies, since they wait for their group to be full."""
+    return {
+        plan.batches.schema.arrays[column].name: reader.rows(column, first, count).copy()
+        for column in plan.columns
+    }
+
+
+def write_buckets(
+    plan: MergePlan, buckets: Buckets, folder: Path, number: int, chosen: range
+) -> PartChecksums:
+    """The samples of some buckets, in the order of their random numbers."""
+    with PartFiles(folder, number, plan.schema, plan.options) as files:
+        for bucket in chosen:
+            records, order = load_bucket(folder, buckets, bucket)
+            split = plan.splitter.names[bucket >> buckets.bits]
+            for first in range(0, len(order), files.group_rows):
+                rows = records[order[first : first + files.group_rows]]
+                files.write(split, _record_columns(plan, rows))
+    return files.checksums
+
+
+def _record_columns(plan: MergePlan, records: Rows) -> dict[str, Rows]:
+    columns, position = {}, KEY_BYTES
+    for column in plan.columns:
+        spec = plan.batches.schema.arrays[column]
+        columns[spec.name] = np.ascontiguousarray(records[:, position : position + spec.row_bytes])
+        position += spec.row_bytes
+    return columns
