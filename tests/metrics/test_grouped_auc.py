@@ -213,6 +213,18 @@ def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_byt
     assert on_ranks(3, evaluate) == [(expected, 1, remark, True)] * 3
 
 
+def test_ranks_that_may_hold_different_numbers_of_bytes_exchange_alike(tmp_path):
+    preds, target, groups = random_rows(2000, 150, seed=2)
+    limits_bytes = [1 << 20, 20_000]
+
+    def evaluate(rank, collectives):
+        metric = GroupedAUC(limit_bytes=limits_bytes[rank], folder=tmp_path)
+        metric.update(preds[rank::2], target[rank::2], groups[rank::2])
+        return metric.reduced(collectives).compute()
+
+    assert on_ranks(2, evaluate) == [pytest.approx(by_definition(preds, target, groups), abs=1e-12)] * 2
+
+
 def test_a_saved_metric_goes_on_where_it_was():
     before, after = GroupedAUC(), GroupedAUC()
     before.update(PREDS, TARGET, GROUPS)

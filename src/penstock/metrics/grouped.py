@@ -104,17 +104,17 @@ class GroupedMetric(ABC):
     def reduced(self, collectives: Collectives) -> Self:
         """A metric of the groups of all ranks, the same on each; this one stays as it is. Every rank must call.
 
-        Each row goes to the rank that its key says, all at once, or part by part when all together are more than one
+        Each row goes to the rank that its key says, all at once, or part by part when all together are more than any
         rank may hold. So groups are whole, each rank adds up its own, and the totals are summed.
         """
-        sizes = np.stack(
-            collectives.gather(np.array([self._rows.num_bytes, self._rows.is_spilled], np.int64))
-        )
-        in_parts = sizes[:, 0].sum() > self._rows.limit_bytes or sizes[:, 1].any()
+        kept = self._rows
+        facts = collectives.gather(np.array([kept.num_bytes, kept.limit_bytes, kept.is_spilled], np.int64))
+        sizes, limits, spilled = np.stack(facts).T
+        in_parts = sizes.sum() > limits.min() or spilled.any()
         found = np.zeros(_NUM_TOTALS)
-        for rows in self._rows.parts() if in_parts else [self._rows.whole()]:
+        for rows in kept.parts() if in_parts else [kept.whole()]:
             wide = rows.astype(row_dtype(np.float64, self.target_type))
-            found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(sizes)))))
+            found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(facts)))))
         finished = self._finished + np.array([*found, self._rows.num_rows])
         whole = self._without_rows()
         whole._finished = collectives.sum(finished)
