@@ -35,10 +35,22 @@ LARGER_IS_BETTER = frozenset(
 )
 """Metrics of which more is better, up to 1; a metric of one's own is in neither set."""
 
+BEST_NEAR_1 = "calibration"
+"""Neither less nor more of it is better."""
+
 
 def smaller_is_better(metric: str, losses: Collection[str]) -> bool:
     """What the name of a result says about its direction: `log_loss_buy` is a log_loss."""
     return metric in losses or is_one_of(metric, SMALLER_IS_BETTER)
+
+
+def best_of(metric: str, values: Collection[float], losses: Collection[str]) -> float | None:
+    """The best of several values of a result; None where its name does not say which way is better."""
+    if smaller_is_better(metric, losses):
+        return min(values)
+    if is_one_of(metric, {BEST_NEAR_1}):
+        return min(values, key=lambda value: abs(value - 1))
+    return max(values) if is_one_of(metric, LARGER_IS_BETTER) else None
 
 
 def is_one_of(metric: str, names: Collection[str]) -> bool:

@@ -10,10 +10,9 @@ from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
 from penstock.loops.sections import EarlyStopping, TrainConfig
 from penstock.optim.sections import MetricMode
-from penstock.pipeline.best import LARGER_IS_BETTER, is_one_of, smaller_is_better
+from penstock.pipeline.best import BEST_NEAR_1, LARGER_IS_BETTER, is_one_of, smaller_is_better
 
 BEST_METRIC = "export_config.best_exporter_metric"
-BEST_NEAR_1 = "calibration"
 NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
 
 

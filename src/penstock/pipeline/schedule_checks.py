@@ -7,8 +7,8 @@ from penstock.loops.sections import TrainConfig
 from penstock.optim.sections import MetricMode, ReduceOnPlateauLR, SparseOptimizer, minimum_problem
 from penstock.optim.sections.dense import DenseOptimizerOptions
 from penstock.optim.sections.schedules import WarmupOptions
+from penstock.pipeline.best import BEST_NEAR_1
 from penstock.pipeline.deciding_metrics import (
-    BEST_NEAR_1,
     NO_DIRECTION,
     cadence_problems,
     not_given,

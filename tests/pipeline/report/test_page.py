@@ -122,6 +122,35 @@ def test_runs_beside_each_other(tmp_path: Path) -> None:
     assert "</i>two: train</span>" in page
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("log_loss_buy", "<td><b>0.40000</b></td><td>1.10000</td>"),
+        ("auc_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("calibration_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("my_own", "<td>0.40000</td><td>1.10000</td>"),
+    ],
+)
+def test_the_better_of_two_runs_is_that_of_the_metric_be_it_of_a_tower(
+    tmp_path: Path, name: str, cells: str
+) -> None:
+    runs = [
+        write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {name: value}}])
+        for run, value in (("one", 0.4), ("two", 1.1))
+    ]
+
+    assert f'<th scope="row">{name}</th>{cells}' in page_of(read_runs(runs))
+
+
+def test_a_calibration_below_1_may_be_nearer_to_it(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {"calibration": value}}])
+        for run, value in (("one", 0.9), ("two", 1.3))
+    ]
+
+    assert "<td><b>0.90000</b></td><td>1.30000</td>" in page_of(read_runs(runs))
+
+
 def test_the_page_says_what_changed_since_the_run_before(tmp_path: Path) -> None:
     write_run(tmp_path / "monday")
     later = write_run(tmp_path / "tuesday", run_file=RUN_FILE.replace("num_epochs: 1", "num_epochs: 2"))

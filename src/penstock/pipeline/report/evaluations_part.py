@@ -1,9 +1,9 @@
 """Evaluations as tables: all of one run, and the final ones of several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from penstock.config.sizes import format_size
-from penstock.pipeline.best import SMALLER_IS_BETTER
+from penstock.pipeline.best import best_of
 from penstock.pipeline.report.curves import names_of, number_at
 from penstock.pipeline.report.markup import Markup, element
 from penstock.pipeline.report.run_record import Record, RunRecord
@@ -64,7 +64,7 @@ def final_table(runs: Sequence[RunRecord]) -> Markup:
     """What each run ended with, the best value of each line in bold, then steps, speed and memory."""
     losses = {name for run in runs for name in names_of(run.evaluations, "losses")}
     names = dict.fromkeys(name for run in runs for name in run.final_values())
-    rows = [[name, *final_cells(runs, name, name in losses or name in SMALLER_IS_BETTER)] for name in names]
+    rows = [[name, *final_cells(runs, name, losses)] for name in names]
     if names:
         evaluated = [run.final_evaluation.get("step") for run in runs]
         rows.append(
@@ -84,11 +84,11 @@ def final_table(runs: Sequence[RunRecord]) -> Markup:
     return draw_table(["", *(run.name for run in runs)], rows, "numbers")
 
 
-def final_cells(runs: Sequence[RunRecord], name: str, smaller_is_better: bool) -> list[str]:
+def final_cells(runs: Sequence[RunRecord], name: str, losses: Collection[str]) -> list[str]:
     """The final values of one name as cells; the best one in bold, where there are others to compare it with."""
     values = [run.final_values().get(name) for run in runs]
     known = [value for value in values if value is not None]
-    best = (min if smaller_is_better else max)(known) if len(set(known)) > 1 else None
+    best = best_of(name, known, losses) if len(set(known)) > 1 else None
     cells = [final_cell(run.final_evaluation, name) for run in runs]
     return [
         element("b", cell) if best is not None and value == best else cell
