@@ -36,13 +36,13 @@ def test_a_window_of_three_steps():
 
 def test_the_value_of_an_open_first_window_is_marked():
     metric = TrainMetricWrapper(MeanAbsoluteError(), decay_step=2)
-    assert (metric.undefined_because, metric.is_running) == ("no rows", True)
+    assert (metric.undefined_because, metric.is_running, metric.remark) == ("no rows", True, None)
 
     step(metric, 0.1)
-    assert metric.is_running
+    assert (metric.is_running, metric.remark) == (True, "of the first window, which is still open")
 
     step(metric, 0.1)
-    assert not metric.is_running
+    assert (metric.is_running, metric.remark) == (False, None)
 
 
 def test_a_first_value_of_zero_is_a_value():

@@ -163,6 +163,20 @@ def test_train_metrics_are_logged_and_go_on_exactly(desk):
     assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
 
 
+def test_the_log_says_what_there_is_to_know_about_a_train_metric(desk):
+    desk.write_clicks(click=[0, 0, 0, 1, 1, 0])
+
+    result = trained(desk, {"model_config.train_metrics": [{"auc": {}, "decay_step": 3}]})
+
+    steps = [record for record in log_of(result.model_dir) if "loss" in record]
+    assert [record["train_metrics"]["auc"] is None for record in steps] == [True, False, False]
+    assert [record.get("train_remarks") for record in steps] == [
+        {"auc": "no positive rows"},
+        {"auc": "of the first window, which is still open"},
+        None,
+    ]
+
+
 def test_a_log_that_does_not_fit_the_windows_of_train_metrics_is_told(desk, caplog):
     trained(desk, {"model_config.train_metrics": [{"auc": {}, "decay_step": 2}]})
 

@@ -79,6 +79,13 @@ class TrainMetricWrapper:
         return None if self._has_value else self.metric.undefined_because
 
     @property
+    def remark(self) -> str | None:
+        """That the value will change with every step, as long as it does."""
+        if self._has_value or self.undefined_because is not None:
+            return None
+        return "of the first window, which is still open"
+
+    @property
     def num_left_out(self) -> int:
         """Rows of all windows whose prediction is NaN."""
         return self._num_left_out_before + self.metric.num_left_out

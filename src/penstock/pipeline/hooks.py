@@ -122,7 +122,7 @@ class TrainingHooks:
             fields=lambda: self._log.fields(progress, outcome.loss, stopwatch, metrics.compute())
         )
         self._observers.after_step(progress.step, stopwatch)
-        logged = self._log.record(progress, stopwatch, metrics.compute)
+        logged = self._log.record(progress, stopwatch, metrics.compute, metrics.remarks)
         if logged is not None:
             self._observers.after_log(progress.step, logged)
             self._callbacks.tell("on_log", progress.step, logged)

@@ -44,8 +44,12 @@ class StepLog:
         progress: TrainingProgress,
         stopwatch: Stopwatch,
         metrics: Callable[[], Mapping[str, float]] = dict,
+        remarks: Callable[[], Mapping[str, str]] = dict,
     ) -> dict[str, float] | None:
-        """Write a line when it is the turn of this step; gives its numbers by name. `metrics` is asked only then."""
+        """Write a line when it is the turn of this step; gives its numbers by name.
+
+        `metrics`, and the `remarks` about them, are asked only then.
+        """
         if progress.step % self._every:
             return None
         now = time.perf_counter()
@@ -59,7 +63,7 @@ class StepLog:
             **self._machine.since_last(),
             **({"loss_scale": self._scaling.scale} if self._scaling is not None else {}),
         }
-        trained = dict(metrics())
+        trained, remarked = dict(metrics()), dict(remarks())
         self._journal.write(
             {
                 "step": progress.step,
@@ -68,6 +72,7 @@ class StepLog:
                 "learning_rate": rates,
                 **numbers,
                 **({"train_metrics": trained} if trained else {}),
+                **({"train_remarks": remarked} if remarked else {}),
             }
         )
         self._rows, self._step, self._since = progress.rows, progress.step, now
