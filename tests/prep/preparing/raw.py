@@ -34,6 +34,10 @@ def samples(path):
             if chosen == "wait":
                 time.sleep(float(seen[0]))
                 chosen, seen = 0, [0.0, 0.0, 0.0]
+            if chosen == "eat":
+                held = np.ones(int(seen[0]) << 20, np.uint8)
+                time.sleep(float(seen[1]))
+                chosen, seen = 0, [0.0, 0.0, 0.0]
             mask = [0, 0, 0, 0]
             mask[int(chosen) % 4] = 1
             yield {

@@ -8,10 +8,14 @@ import psutil
 import pytest
 
 from penstock.batching.workers.ends import WorkerError
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB
+from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import Stopped, WatchOptions
 from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.memory import MemoryMonitor, tree_bytes
 from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
 
 
@@ -104,3 +108,53 @@ def test_a_stop_keeps_what_is_done_and_leaves_no_process(desk: Path):
     assert psutil.Process(os.getpid()).children() == []
     games[1].write_text("wait 0\n")
     assert prepare(section(desk)).kept_tasks == 1
+
+
+def test_workers_are_added_while_memory_allows(desk: Path, caplog: pytest.LogCaptureFixture):
+    for game in write_games(desk / "raw", [1] * 12):
+        game.write_text("wait 0.3\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=tree_bytes() + 800 * MIB)
+
+    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 12, [])
+
+
+def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
+    for game in write_games(desk / "raw", [1] * 4):
+        game.write_text("wait 0.1\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=tree_bytes() + 30 * MIB)
+
+    assert (summary.num_workers, summary.num_samples) == (1, 4)
+    [message] = caplog.messages
+    assert message.startswith(
+        "preprocessing.num_workers: going on with 1 of 3 worker processes, since memory.limit is "
+    )
+    assert " and each of them takes up to " in message
+
+
+def test_a_worker_is_given_up_when_all_take_too_much(
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    for game in write_games(desk / "raw", [1] * 3)[1:]:
+        game.write_text("eat 200 1.5\n")
+    limit_bytes = tree_bytes() + 380 * MIB
+    monkeypatch.setattr("penstock.prep.preparing.executing.crew_size", lambda *_: CrewSize(2, 2, limit_bytes))
+
+    with MemoryMonitor(limit_bytes, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        summary = prepare(section(desk, parallel=True), watching=watching)
+
+    assert summary.num_samples == 3
+    assert any("going on with 1 of 2 worker processes" in message for message in caplog.messages)
+
+
+def test_one_worker_that_takes_too_much_ends_it(desk: Path):
+    write_games(desk / "raw", [1, 1])[1].write_text("eat 300 60\n")
+
+    with MemoryMonitor(tree_bytes() + 200 * MIB, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        with pytest.raises(BudgetExceeded, match=r"^preparing takes .* lower preprocessing\.batch_size, or"):
+            prepare(section(desk, parallel=True, num_workers=1), watching=watching)
+
+    assert psutil.Process(os.getpid()).children() == []

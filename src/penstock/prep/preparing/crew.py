@@ -10,17 +10,23 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 from penstock.batching.workers.ends import WorkerError, WorkerStack
 from penstock.batching.workers.starting import ONE_THREAD
+from penstock.config.sizes import format_size
+from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Work
 from penstock.prep.preparing.worker import Assignment, Channel, Failed, Message
+from penstock.runtime.memory import process_bytes, tree_bytes
 
 TICK_SECONDS = 0.5
 """How often somebody looks whether to stop while no worker tells anything."""
@@ -52,6 +58,8 @@ class Worker:
         self.assignment: Assignment | None = None
         self.file: str | None = None
         """The raw file that it is at."""
+        self.has_written = False
+        """Whether it has made a batch file, so that its memory says what a worker takes."""
         with suppress(OSError):  # one that ended at once is noticed when it is heard
             self.channel.send(work)
 
@@ -71,17 +79,17 @@ class Worker:
             return self.process.wait()
 
 
-def run_in_processes(num_workers: int, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
-    """Do all tasks in so many processes."""
-    with Crew(work, tasks, watch) as crew:
-        crew.run(num_workers)
+def run_in_processes(size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
+    """Do all tasks in as many processes as fit."""
+    with Crew(size, work, tasks, watch) as crew:
+        crew.run()
 
 
 class Crew:
     """Workers and what they have in hand."""
 
-    def __init__(self, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
-        self._work, self._watch = work, watch
+    def __init__(self, size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
+        self._size, self._work, self._watch = size, work, watch
         self._waiting = deque(Assignment(task) for task in tasks)
         self._workers: list[Worker] = []
         self._killed_once: set[int] = set()
@@ -96,15 +104,54 @@ class Crew:
         for worker in self._workers:
             worker.end()
 
-    def run(self, num_workers: int) -> None:
+    def run(self) -> None:
         """Work until nothing is left."""
-        for _ in range(min(num_workers, len(self._waiting))):
-            self._workers.append(Worker(self._work))
+        self._start(self._size.start)
         while self._hand_out():
             channels = {worker.channel: worker for worker in self._workers if worker.assignment is not None}
             for channel in wait(list(channels), TICK_SECONDS):
                 self._hear(channels[channel])  # type: ignore[index]
-            self._watch.check()
+            if self._watch.takes_too_much and len(self._workers) > 1:
+                self._shrink()
+            else:
+                self._watch.check()
+                self._grow()
+
+    def _start(self, count: int) -> None:
+        self._workers += [Worker(self._work) for _ in range(count)]
+        self._watch.num_workers = max(self._watch.num_workers, len(self._workers))
+
+    def _grow(self) -> None:
+        """Start more workers where there is work and memory for them, once what the present ones take is known."""
+        num_workers = len(self._workers)
+        if num_workers >= self._size.most or not self._waiting:
+            return
+        if not all(worker.has_written for worker in self._workers):
+            return
+        sizes = [process_bytes(psutil.Process(worker.process.pid)) for worker in self._workers]
+        largest = max(size.private + size.shared for size in sizes)
+        count = self._size.addition(num_workers, tree_bytes(), largest)
+        self._start(min(count, len(self._waiting)))
+        if not count:
+            self._stay(num_workers, f"each of them takes up to {format_size(largest)}")
+
+    def _shrink(self) -> None:
+        """Give up the last worker, whose task another one will do."""
+        worker = self._workers.pop()
+        worker.end()
+        if worker.assignment is not None:
+            self._waiting.appendleft(worker.assignment)
+        self._stay(len(self._workers), "more took too much")
+        self._watch.measure()
+
+    def _stay(self, num_workers: int, reason: str) -> None:
+        """Go on with so many workers until the end."""
+        if self._size.most != num_workers:
+            logger.warning(
+                "preprocessing.num_workers: going on with %d of %d worker processes, since memory.limit is %s and %s",
+                *(num_workers, self._size.most, format_size(self._size.limit_bytes), reason),
+            )
+        self._size = replace(self._size, most=num_workers)
 
     def _hand_out(self) -> bool:
         """Give every idle worker a task; whether anybody has one."""
@@ -120,13 +167,14 @@ class Crew:
             self._replace(worker)
             return
         if isinstance(message, TaskRecord):
-            worker.assignment = None
+            worker.assignment, worker.has_written = None, True
             self._watch.done(message)
         elif isinstance(message, Failed):
             raise raised(message) from WorkerStack(message.stack)
         else:
             if isinstance(message, TaskProgress):
                 worker.file = message.file
+                worker.has_written |= message.num_samples > 0
             self._watch.hear(message)
 
     def _replace(self, worker: Worker) -> None:

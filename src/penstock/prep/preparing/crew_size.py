@@ -1,22 +1,19 @@
-"""How many worker processes there are: as many as cores, tasks and memory allow."""
+"""How many worker processes there are: as many as cores, tasks and memory allow.
+
+Where memory is ample, all of them start at once. Else a few start, and what they take is measured when each of them has
+written something; as long as there is room for more, their number doubles.
+"""
 
 from dataclasses import dataclass
-
-from penstock.config.sizes import format_size
 
 _CORES_LEFT = 2
 """For the process that hands out tasks, and for whoever else is here."""
 _BATCH_COPIES = 3
 """A batch that is filled, numbers that wait to be converted, and what is being written."""
-
-
-@dataclass(frozen=True, slots=True)
-class CrewSize:
-    """How many workers, and why not more."""
-
-    count: int
-    reason: str | None = None
-    """Why there are fewer than wanted."""
+_AMPLE = 4
+"""Room for so many times what a worker should take is ample."""
+_MARGIN_PARTS, _MARGIN_OF = 5, 4
+"""A worker may take a quarter more than what was measured of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +23,31 @@ class Room:
     cores: int
     limit_bytes: int
     process_bytes: int
-    """What this process takes, measured after it has made a sample: a worker takes as much, and its batches."""
+    """What this process takes, after it has made a first sample: a worker takes about as much, and its batches."""
     batch_bytes: int
 
-    @property
-    def worker_bytes(self) -> int:
-        """What one worker takes."""
-        return self.process_bytes + _BATCH_COPIES * self.batch_bytes
+
+@dataclass(frozen=True, slots=True)
+class CrewSize:
+    """With how many workers to begin, how many there may be, and what all may take."""
+
+    start: int
+    most: int
+    limit_bytes: int
+
+    def addition(self, num_workers: int, taken_bytes: int, worker_bytes: int) -> int:
+        """How many more workers fit, when so many take so much and the largest of them takes `worker_bytes`.
+
+        >>> CrewSize(start=1, most=10, limit_bytes=1000).addition(2, 400, 100)
+        2
+        """
+        fitting = (self.limit_bytes - taken_bytes) // max(1, worker_bytes * _MARGIN_PARTS // _MARGIN_OF)
+        return max(0, min(num_workers, self.most - num_workers, fitting))
 
 
 def crew_size(wanted: int | None, num_tasks: int, room: Room) -> CrewSize:
-    """At least one worker; `wanted` is what the run file says, None for as many as there are cores less 2.
-
-    >>> crew_size(None, 100, Room(cores=8, limit_bytes=1000, process_bytes=100, batch_bytes=0))
-    CrewSize(count=6, reason=None)
-    """
-    asked = min(max(1, room.cores - _CORES_LEFT) if wanted is None else wanted, max(1, num_tasks))
-    fitting = max(1, (room.limit_bytes - room.process_bytes) // room.worker_bytes)
-    if asked <= fitting:
-        return CrewSize(asked)
-    return CrewSize(
-        fitting,
-        f"{asked} worker processes of {format_size(room.worker_bytes)} each do not fit into memory.limit "
-        f"({format_size(room.limit_bytes)}): going on with {fitting}",
-    )
+    """At least one worker; `wanted` is what the run file says, None for as many as there are cores less 2."""
+    most = min(max(1, room.cores - _CORES_LEFT) if wanted is None else wanted, max(1, num_tasks))
+    worker_bytes = room.process_bytes + _BATCH_COPIES * room.batch_bytes
+    ample = (room.limit_bytes - room.process_bytes) // (_AMPLE * worker_bytes)
+    return CrewSize(max(1, min(most, ample)), most, room.limit_bytes)

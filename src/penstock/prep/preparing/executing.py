@@ -1,6 +1,5 @@
 """Where tasks run: in this process, in several of this machine, or on a Ray cluster."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,15 +11,13 @@ from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import Work, run_task
 from penstock.prep.sections import Executor, Preprocessing
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Executing:
     """A way to run tasks."""
 
     num_workers: int
-    """How many run at once in other processes; 0: in this one."""
+    """How many run at once in other processes at first; 0: in this one."""
     run: Callable[[Work, Sequence[Task], Watch], None]
     """Do all of them, and tell the watch."""
 
@@ -40,9 +37,7 @@ def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Ex
         from penstock.prep.preparing.crew import run_in_processes
 
         size = crew_size(section.num_workers, num_tasks, room)
-        if size.reason is not None:
-            logger.warning("preprocessing.num_workers: %s", size.reason)
-        yield Executing(size.count, partial(run_in_processes, size.count))
+        yield Executing(size.start, partial(run_in_processes, size))
 
 
 def run_here(work: Work, tasks: Sequence[Task], watch: Watch) -> None:

@@ -96,7 +96,7 @@ class Extraction:
                 f"{file}: sample {number}: '{self.place}' gave {_kind(given)}; it should give dicts of samples or "
                 "of whole arrays, or Arrow record batches"
             )
-        elif FEATURES in given and np.ndim(given[FEATURES]) < 2:
+        elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
             yield self._of_sample(given, file, number)
         else:
             yield self._of_arrays(given, file)

@@ -82,7 +82,7 @@ class _Preparation:
                 executor.run(work, waiting, watch)
         records = [watch.records[task.number] for task in tasks]
         self._write_manifest(plan, records)
-        summary = PrepSummary.of(records, len(kept), watch.new_samples, executor.num_workers, watch.seconds)
+        summary = PrepSummary.of(records, len(kept), watch.new_samples, watch.num_workers, watch.seconds)
         watch.write("end", **summary.as_record())
         return summary
 

@@ -62,6 +62,7 @@ class Watch:
     ) -> None:
         self.records = {record.number: record for record in kept}
         self.new_samples = 0
+        self.num_workers = num_workers
         self._num_tasks = len(tasks)
         self._options = options
         self._journal = Journal(log)
@@ -117,12 +118,24 @@ class Watch:
             self.write("stopped", done_tasks=len(self.records))
             raise Stopped(len(self.records), self._num_tasks, stop.exit_code)
         monitor = self._options.monitor
-        if self._options.stops_when_exceeded and monitor is not None and monitor.report.exceeded:
+        if monitor is not None and self.takes_too_much:
             raise BudgetExceeded(
-                f"preparing took {format_size(monitor.report.peak_bytes)} of the "
-                f"{format_size(monitor.report.limit_bytes)} allowed; lower preprocessing.num_workers or "
-                "preprocessing.batch_size, or raise memory.limit; what is done is kept"
+                f"preparing takes {format_size(monitor.last_bytes)} of the {format_size(monitor.report.limit_bytes)} "
+                "allowed; lower preprocessing.batch_size, or raise memory.limit; what is done is kept"
             )
+
+    @property
+    def takes_too_much(self) -> bool:
+        """Whether more memory was measured last than is allowed."""
+        monitor = self._options.monitor
+        if monitor is None or not self._options.stops_when_exceeded:
+            return False
+        return monitor.last_bytes > monitor.report.limit_bytes
+
+    def measure(self) -> None:
+        """Look at memory again now."""
+        if self._options.monitor is not None:
+            self._options.monitor.sample()
 
     def write(self, event: str, **fields: Any) -> None:
         """A line in the log."""
