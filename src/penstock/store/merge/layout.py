@@ -7,8 +7,9 @@ masks is `{name}_train.npy`.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -106,7 +107,27 @@ class NpzFile:
         yield Fixed(self.members[-1].end, directory(self.members, sums, self.members[-1].end))
 
 
-StoreFile = NpyFile | NpzFile
+class StoreFile(Protocol):
+    """A file whose pieces have known places before a value is written."""
+
+    @property
+    def name(self) -> str:
+        """Relative to the store."""
+        ...
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """What is in it."""
+        ...
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the whole file."""
+        ...
+
+    def pieces(self, checksums: Checksums) -> Iterator[Fixed | Place]:
+        """The whole file in order; headers may need the checksums of the values."""
+        ...
 
 
 def store_files(
@@ -115,7 +136,7 @@ def store_files(
     """All files of a store with so many rows in each split."""
     files: list[StoreFile] = []
     for split, count in num_rows.items():
-        for stem, arrays in _stems(schema).items():
+        for stem, arrays in _stems(schema):
             if list(arrays) == [None]:
                 files.append(_npy_file(f"{stem}_{split}.npy", arrays[None], split, count))
             elif heads_in_one_file:
@@ -125,7 +146,19 @@ def store_files(
                     _npy_file(f"{stem}_{split}/{head}.npy", array, split, count)
                     for head, array in arrays.items()
                 ]
+    _check_names(files)
     return tuple(files)
+
+
+def _check_names(files: Sequence[StoreFile]) -> None:
+    taken: set[str] = set()
+    for file in files:
+        if file.name in taken:
+            raise DataError(
+                f"array '{file.places[0].array.name}' would be the file {file.name}, which is that of another array; "
+                "give it another name"
+            )
+        taken.add(file.name)
 
 
 def file_checksum_of(file: StoreFile, checksums: Checksums) -> int:
@@ -139,31 +172,27 @@ def file_checksum_of(file: StoreFile, checksums: Checksums) -> int:
     return crc
 
 
-def places_of(files: Iterable[StoreFile]) -> list[Place]:
-    """All arrays of all splits."""
-    return [place for file in files for place in file.places]
-
-
 def header_of(array: ArraySpec, num_rows: int) -> bytes:
     """What stands in front of the values of an array in `.npy` form."""
     nothing = np.broadcast_to(np.zeros((), array.dtype), array.shape(num_rows))
     return npy_header(nothing)
 
 
-def _stems(schema: StoreSchema) -> dict[str, dict[str | None, ArraySpec]]:
+def _stems(schema: StoreSchema) -> list[tuple[str, dict[str | None, ArraySpec]]]:
     """What file names begin with, and which arrays they have, by head; None where it is not of a head."""
     names = schema.names
-    stems: dict[str, dict[str | None, ArraySpec]] = {}
+    labels: dict[str | None, ArraySpec] = {}
+    masks: dict[str | None, ArraySpec] = {}
+    alone: list[tuple[str, dict[str | None, ArraySpec]]] = []
     for spec in schema.arrays:
-        if spec.name == names.features:
-            stems["X"] = {None: spec}
-        elif spec.name.startswith(names.labels):
-            stems.setdefault("labels", {})[spec.name.removeprefix(names.labels)] = spec
+        if spec.name.startswith(names.labels):
+            labels[spec.name.removeprefix(names.labels)] = spec
         elif spec.name.startswith(names.masks):
-            stems.setdefault("masks", {})[spec.name.removeprefix(names.masks)] = spec
+            masks[spec.name.removeprefix(names.masks)] = spec
         else:
-            stems[spec.name] = {None: spec}
-    return stems
+            alone.append(("X" if spec.name == names.features else spec.name, {None: spec}))
+    heads = [(stem, found) for stem, found in (("labels", labels), ("masks", masks)) if found]
+    return alone + heads
 
 
 def _npy_file(name: str, array: ArraySpec, split: str, num_rows: int) -> NpyFile:

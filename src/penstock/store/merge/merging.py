@@ -148,7 +148,10 @@ def _is_whole(plan: MergePlan, target: Path) -> bool:
     """Whether the store is there already, of the same inputs and with the same options."""
     if not (target / MANIFEST_NAME).exists():
         return False
-    document = read_store(target)
+    try:
+        document = read_store(target)
+    except DataError as error:
+        raise ConfigError(f"{error}; to merge here, take it away") from error
     paths = [(target / item["name"], item["num_bytes"]) for item in document["files"]]
     return document["fingerprint"] == plan.fingerprint and all(
         path.is_file() and path.stat().st_size == num_bytes for path, num_bytes in paths

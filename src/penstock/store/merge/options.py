@@ -13,8 +13,13 @@ from penstock.store.schema import ArrayNames
 
 STRATEGIES = ("sequential", "accumulative")
 """In bounded memory; or all at once, for small data."""
-TARGETS = ("npy", "parquet", "ipc")
-_COMPRESSIONS = {"npy": ("none",), "parquet": ("none", "zlib", "zstd", "lz4"), "ipc": ("none", "zstd", "lz4")}
+TARGETS = ("npy", "parquet", "ipc", "hdf5")
+_COMPRESSIONS = {
+    "npy": ("none",),
+    "parquet": ("none", "zlib", "zstd", "lz4"),
+    "ipc": ("none", "zstd", "lz4"),
+    "hdf5": ("none",),
+}
 HEADS = ("npz", "npy")
 SPLIT_KINDS = ("sample", "group", "file")
 _LEAST_MEMORY_BYTES = MIB
@@ -55,7 +60,7 @@ class MergeOptions:
     heads: str = "npz"
     """npz: labels and masks are one file each. npy: a folder each, with one file for each head."""
     compression: str = "none"
-    """Of Parquet and Arrow files; arrays in npy files are mapped, and so never compressed."""
+    """Of Parquet and Arrow files; arrays in npy and HDF5 files can be mapped, and so are never compressed."""
     level: int | None = None
     """How hard to compress; None: as the codec likes it."""
     workers: int = 1

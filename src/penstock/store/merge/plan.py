@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.store.merge.batches import Batches, digest_of
+from penstock.store.merge.hdf5_layout import hdf5_files
 from penstock.store.merge.layout import Place, StoreFile, store_files, total_bytes
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.splitting import Splitter, splitter_of
@@ -106,8 +107,16 @@ def plan_merge(
     starts = _starts(batches, splitter)
     counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
     schema = result_schema(batches)
-    files = () if options.has_part_files else store_files(schema, counts, options.heads == "npz")
+    files = _files(schema, counts, options)
     return MergePlan(batches, options, splitter, starts, files)
+
+
+def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:
+    if options.has_part_files:
+        return ()
+    if options.target == "hdf5":
+        return hdf5_files(schema, counts)
+    return store_files(schema, counts, options.heads == "npz")
 
 
 def _starts(batches: Batches, splitter: Splitter) -> NDArray[np.int64]:
