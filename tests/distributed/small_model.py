@@ -19,6 +19,7 @@ DENSE = {
     "adagrad": lambda parameters: torch.optim.Adagrad(parameters, lr=0.1),
     "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, dampening=0.3),
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    "counting": lambda parameters: Counting(parameters, {"lr": 0.1}),
 }
 SPARSE = {
     "adam": (RowAdam, {"lr": 0.1}),
@@ -26,6 +27,19 @@ SPARSE = {
     "rowwise_adagrad": (torchrec.optim.RowWiseAdagrad, {"lr": 0.1}),
     "sgd": (torchrec.optim.SGD, {"lr": 0.1}),
 }
+
+
+class Counting(torch.optim.Optimizer):
+    """Steps that become smaller; what they are counted by is a number, as in many optimizers outside of torch."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    state = self.state[weight]
+                    state["step"], state["scale"] = state.get("step", 0) + 1, state.get("scale", 1.0) / 2
+                    weight.sub_(weight.grad, alpha=group["lr"] / state["step"] * state["scale"])
 
 
 class SmallModel(torch.nn.Module):

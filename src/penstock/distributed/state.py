@@ -2,11 +2,13 @@
 
 Names are `model.<parameter>`, `sparse_optimizer.<parameter>.<state>`, `dense_optimizer.<parameter>.<state>` and
 `ema.<parameter>`, the same on any number of ranks and for sharded and unsharded models.
-The tensors are those in use, not copies: loading into them is loading into the model.
+The tensors are those in use, not copies: loading into them is loading into the model. Only numbers that an optimizer
+counts by are copied, and given back after loading.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
+import numpy as np
 import torch
 from torch import nn
 from torchrec.distributed.model_parallel import DistributedModelParallel
@@ -53,6 +55,7 @@ def load_training_state(
             "or start them anew with --ignore_restore_optimizer"
         )
     checkpoint.load_tensors(state)
+    _take_numbers(dense_optimizer, state)
 
 
 def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
@@ -81,9 +84,23 @@ def load_model_state(checkpoint: Checkpoint, model: nn.Module) -> Difference:
 def _optimizer_state(prefix: str, optimizer: KeyedOptimizer) -> Iterator[tuple[str, torch.Tensor]]:
     for parameter, state in optimizer.state_dict()["state"].items():
         for key, value in state.items():
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor | int | float):
                 # Fused optimizers put the table's name before the key; the parameter's name has it already.
-                yield f"{prefix}{parameter}.{key.rpartition('.')[2]}", value
+                yield f"{prefix}{parameter}.{key.rpartition('.')[2]}", _as_tensor(value)
+
+
+def _as_tensor(value: torch.Tensor | int | float) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.from_numpy(np.asarray(value))  # a float keeps all its digits
+
+
+def _take_numbers(optimizer: KeyedOptimizer, state: Mapping[str, torch.Tensor]) -> None:
+    for name, parameter in optimizer.params.items():
+        own = optimizer.state.get(parameter, {})
+        for key, value in own.items():
+            if isinstance(value, int | float):
+                own[key] = type(value)(state[f"{_DENSE}{name}.{key}"].item())
 
 
 def _create_state(optimizer: KeyedOptimizer, names: Collection[str]) -> None:
