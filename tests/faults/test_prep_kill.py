@@ -39,10 +39,13 @@ def lay_out(folder: Path) -> None:
         (folder / "raw" / f"game_{game}.txt").write_text("".join(lines))
 
 
+COMMAND = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--plain"]
+
+
 def start(folder: Path) -> "subprocess.Popen[bytes]":
     """The command in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--plain"],
+        COMMAND,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         stderr=subprocess.DEVNULL,
@@ -113,3 +116,33 @@ def test_one_kill_after_the_other(tmp_path: Path):
 
     assert start(tmp_path / "whole").wait() == 0
     assert content(tmp_path / "whole" / "batches") == expected
+
+
+SMALL_FILES = """\
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (8000, 8000))
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def test_a_disk_that_takes_no_more_leaves_nothing_that_looks_whole(tmp_path: Path):
+    lay_out(tmp_path)
+    (tmp_path / "prep.yaml").write_text(RUN_FILE.replace("batch_size: 16", "batch_size: 2000"))
+
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_FILES, *COMMAND[1:]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: batches/batch_0000"), done.stderr
+    assert last.endswith(".batch: cannot be written: File too large; nothing is left of it")
+    assert not [*(tmp_path / "batches").glob("batch_*")]
+    assert not (tmp_path / "batches" / "manifest.json").exists()
+    assert not (tmp_path / "store").exists()
+    assert start(tmp_path).wait() == 0

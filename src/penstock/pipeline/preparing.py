@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.sizes import format_size
@@ -12,7 +12,7 @@ from penstock.pipeline.run_files import load_run
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import WatchOptions
+from penstock.prep.preparing.watching import Stopped, WatchOptions
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.interrupts import stop_on_signal
 from penstock.runtime.journal import Journal
@@ -56,17 +56,14 @@ def prepare(
     """
     run = run if isinstance(run, RunConfig) else load_run(run)
     section = preprocessing_of(run)
-    with stop_on_signal() as stop, _measured(run) as monitor:
+    with _measured(run) as monitor:
         watching = WatchOptions(
             verbose=section.verbose,
             plain=plain,
             monitor=monitor,
             stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
-            stop=stop,
         )
-        prepared = prepare_files(
-            section, reading_of(run), limit_bytes=limit_of(run.memory), restart=restart, watching=watching
-        )
+        prepared = _prepare_files(run, watching, restart)
         merged = None
         if merge:
             with watching.stage("merging"):
@@ -76,8 +73,23 @@ def prepare(
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
+def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool) -> PrepSummary:
+    """The batch files. A first Ctrl-C ends it in good order; a merge afterwards may be stopped in any."""
+    with stop_on_signal() as stop:
+        prepared = prepare_files(
+            preprocessing_of(run),
+            reading_of(run),
+            limit_bytes=limit_of(run.memory),
+            restart=restart,
+            watching=replace(watching, stop=stop),
+        )
+        if stop:
+            raise Stopped(prepared.num_tasks, prepared.num_tasks, stop.exit_code)
+    return prepared
+
+
 def reading_of(run: RunConfig) -> ReadingSection:
-    """How columns are read: as data_config says, but CSV files have a header unless it says otherwise."""
+    """How columns are read: as data_config says, but CSV files have a header unless it says which columns there are."""
     config = run.data_config
     written = {
         name: getattr(config, name) for name in ReadingSection.model_fields if name in config.model_fields_set

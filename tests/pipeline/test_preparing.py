@@ -1,0 +1,84 @@
+"""Preparation and merging from a run file."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock.pipeline.preparing import reading_of
+from penstock.pipeline.run_config import RunConfig
+from tests.prep.preparing.raw import write_games, write_module
+
+RUN_FILE = """\
+preprocessing:
+  input_path: raw
+  extract: rawgame:samples
+  intermediate_dir: batches
+  output_dir: store
+  parallel: false
+  batch_size: 4
+  verbose: false
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two raw files and a run file, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write_module(tmp_path, monkeypatch)
+    monkeypatch.delitem(sys.modules, "rawgame", raising=False)
+    write_games(tmp_path / "raw", [3, 6])
+    (tmp_path / "prep.yaml").write_text(RUN_FILE)
+    return tmp_path
+
+
+def log_events(folder: Path) -> list[str]:
+    return [json.loads(line)["event"] for line in (folder / "batches" / "log.jsonl").read_text().splitlines()]
+
+
+def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
+    result = penstock.prepare("prep.yaml")
+
+    assert isinstance(result, penstock.PrepResult)
+    assert (result.prepared.num_samples, result.merged.num_samples) == (9, {"train": 9})
+    assert result.memory.stage_peaks.keys() >= {"finding the schema", "preparing", "merging"}
+    assert log_events(folder) == ["begin", "task", "end", "memory"]
+    assert np.load("store/X_train.npy").shape == (9, 3)
+
+
+def test_prepare_and_merge_one_by_one(folder: Path):
+    run = penstock.load_run(
+        "prep.yaml", {"preprocessing.verbose": True, "preprocessing.monitor_memory": False}
+    )
+
+    result = penstock.prepare(run, merge=False)
+    merged = penstock.merge("batches", "elsewhere")
+
+    assert (result.merged, result.memory) == (None, None)
+    assert log_events(folder) == ["begin", "file", "file", "task", "end"]
+    assert (merged.num_samples, np.load("elsewhere/labels_train.npz")["action"].shape) == ({"train": 9}, (9,))
+
+
+def test_a_run_without_preprocessing():
+    with pytest.raises(penstock.ConfigError, match=r"^preprocessing: is required by this command"):
+        penstock.prepare(RunConfig())
+
+
+def test_csv_files_have_a_header_unless_the_run_file_names_their_columns():
+    assert reading_of(RunConfig()).with_header
+    assert not reading_of(RunConfig.model_validate({"data_config": {"with_header": False}})).with_header
+    named = {"data_config": {"input_fields": [{"input_name": "a"}], "delimiter": ";"}}
+    assert reading_of(RunConfig.model_validate(named)).model_dump(include={"with_header", "delimiter"}) == {
+        "with_header": False,
+        "delimiter": ";",
+    }
+
+
+def test_preparing_loads_no_torch():
+    code = "import sys, penstock; penstock.prepare, penstock.merge; sys.exit('torch' in sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
