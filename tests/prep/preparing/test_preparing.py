@@ -148,6 +148,16 @@ def test_another_setting_is_noticed(desk: Path, keys: dict, difference: str):
     assert prepare(section(desk, **keys), restart=True).num_samples == 3
 
 
+def test_what_was_begun_in_vain_may_begin_with_other_settings(desk: Path):
+    write_games(desk / "raw", [3])
+
+    with pytest.raises(FileFailed, match="has 3 values, not 4"):
+        prepare(section(desk, schema={"num_features": 4}))
+
+    assert (desk / "batches" / "preparation.json").exists()
+    assert prepare(section(desk, schema={"num_features": 3})).num_samples == 3
+
+
 def test_another_version_of_the_function_is_noticed(desk: Path):
     write_games(desk / "raw", [3])
     prepare(section(desk))
@@ -189,7 +199,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(desk: Path):
         prepare(section(desk))
     with pytest.raises(DataError, match=r"holds batch_0000\.npz"):
         prepare(section(desk), restart=True)
-    assert (desk / "batches" / "batch_0000.npz").read_text() == "mine"
+    assert [path.name for path in (desk / "batches").iterdir()] == ["batch_0000.npz"]
 
 
 def test_two_at_once_are_refused(desk: Path):

@@ -23,6 +23,7 @@ from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
+from penstock.store.batch_file import SUFFIXES
 from penstock.store.documents import read_document, write_document
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.schema import StoreSchema
@@ -56,7 +57,7 @@ class PrepFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else prepares here until this process ends, however it ends."""
-        (self.path / TASKS_FOLDER).mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,13 +75,14 @@ class PrepFolder:
         """Remove everything that a preparation wrote, and nothing else: where none was begun, nothing."""
         if not (self.path / PLAN_NAME).exists():
             return
-        for name in (MANIFEST_NAME, PLAN_NAME, LOG_NAME):
-            (self.path / name).unlink(missing_ok=True)
+        (self.path / MANIFEST_NAME).unlink(missing_ok=True)
+        shutil.rmtree(self.path / TASKS_FOLDER, ignore_errors=True)
         for path in self.path.glob("batch_*"):
-            if path.suffix in (".batch", ".npz"):
+            if path.suffix in SUFFIXES.values():
                 path.unlink()
-        shutil.rmtree(self.path / TASKS_FOLDER)
-        (self.path / TASKS_FOLDER).mkdir()
+        (self.path / LOG_NAME).unlink(missing_ok=True)
+        # Last: as long as it is there, what a kill leaves of the rest is known to be ours.
+        (self.path / PLAN_NAME).unlink()
 
     def remove_torn(self) -> None:
         """Remove what a kill left half written."""
@@ -103,6 +105,7 @@ class PrepFolder:
 
     def save_plan(self, plan: Plan) -> None:
         """Write down what is about to begin."""
+        (self.path / TASKS_FOLDER).mkdir(exist_ok=True)
         body = {
             "settings": dict(plan.settings),
             "tasks": [list(paths) for paths in plan.tasks],
@@ -111,14 +114,19 @@ class PrepFolder:
         }
         write_document(self.path / PLAN_NAME, _KIND, _VERSION, body)
 
-    def check_same(self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile]) -> None:
-        """Refuse to go on with other settings or files than it was begun with, naming the first that differs."""
+    def may_go_on(self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile]) -> bool:
+        """Whether settings and files are those it was begun with.
+
+        Others are refused, naming the first that differs, unless no task is done: then nothing is lost by beginning
+        anew.
+        """
         before = [path for paths in plan.tasks for path in paths]
         difference = settings_difference(plan.settings, settings) or paths_difference(
             before, [file.path for file in files]
         )
-        if difference is not None:
+        if difference is not None and any((self.path / TASKS_FOLDER).glob("task_*.json")):
             raise self._changed(difference)
+        return difference is None
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
         """The record of a task that need not be done again; its inputs must be those that were read."""

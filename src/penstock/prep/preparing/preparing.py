@@ -99,8 +99,9 @@ class _Preparation:
         """What was begun here before, if it is the same as what is wanted now; else what begins now."""
         begun = self.folder.load_plan()
         if begun is not None:
-            self.folder.check_same(begun, self._settings, self._files)
-            return begun
+            if self.folder.may_go_on(begun, self._settings, self._files):
+                return begun
+            self.folder.clear()
         found = find_schema(self._extraction, self._files, feature_dtype(self._section), self._failed_at_once)
         plan = Plan(
             settings=self._settings,
