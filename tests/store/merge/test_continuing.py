@@ -137,6 +137,16 @@ def test_a_kill_while_files_are_moved_is_mended(tmp_path):
     assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "undisturbed")
 
 
+@pytest.mark.parametrize("content", [b"{}", b'{"kind": "notes", "version": 1, "crc32": 0}', b"\0"])
+def test_a_manifest_that_is_none_is_not_replaced(tmp_path, content):
+    write_batches(tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json").write_bytes(content)
+
+    with pytest.raises(ConfigError, match=r"manifest.json: is .*; to merge here, take it away"):
+        merge(tmp_path / "in", tmp_path / "out")
+
+
 def test_files_of_somebody_else_are_not_replaced(tmp_path):
     write_batches(tmp_path / "in")
     (tmp_path / "out").mkdir()

@@ -33,6 +33,16 @@ def test_a_store_is_its_batches_behind_each_other(tmp_path, layout, compression)
     ]
 
 
+def test_the_same_samples_give_the_same_bytes_however_they_were_stored(tmp_path):
+    write_batches(tmp_path / "native", compression="zstd")
+    write_batches(tmp_path / "npz", layout="npz")
+
+    merge(tmp_path / "native", tmp_path / "one")
+    merge(tmp_path / "npz", tmp_path / "other")
+
+    assert all_bytes(tmp_path / "other") == all_bytes(tmp_path / "one")
+
+
 def test_archives_are_whole_and_can_be_mapped(tmp_path):
     batches = write_batches(tmp_path / "in")
 

@@ -13,7 +13,7 @@ from penstock.store.merge.targets import PartChecksums, Targets
 
 def accumulate_batches(plan: MergePlan, folder: Path) -> PartChecksums:
     """Write all samples; the memory it takes is twice that of the largest array."""
-    splits = np.concatenate([_split_numbers(plan, batch) for batch in range(len(plan.batches))])
+    splits = np.concatenate([plan.split_numbers(batch) for batch in range(len(plan.batches))])
     chosen = [_in_order(plan, np.flatnonzero(splits == split)) for split in range(len(plan.splitter.names))]
     with Targets(folder) as targets:
         for column in plan.columns:
@@ -22,15 +22,6 @@ def accumulate_batches(plan: MergePlan, folder: Path) -> PartChecksums:
                 place = plan.places[name, plan.batches.schema.arrays[column].name]
                 targets.write(place, 0, whole[rows])
     return targets.checksums
-
-
-def _split_numbers(plan: MergePlan, batch: int) -> NDArray[np.uint8]:
-    numbers = plan.splitter.numbers(batch)
-    return (
-        np.full(int(plan.batches.num_samples[batch]), numbers, np.uint8)
-        if isinstance(numbers, int)
-        else numbers
-    )
 
 
 def _in_order(plan: MergePlan, rows: NDArray[np.int64]) -> NDArray[np.int64]:

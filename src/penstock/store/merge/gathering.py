@@ -23,17 +23,20 @@ def gather(plan: MergePlan, buckets: Buckets, folder: Path, chosen: range) -> Pa
     """Write the samples of some buckets to their places."""
     with Targets(folder) as targets:
         for bucket in chosen:
-            split, first_row = _split_of(plan, buckets, bucket)
-            records, order = load_bucket(folder, buckets, bucket)
-            position = KEY_BYTES
-            for column in plan.columns:
-                spec = plan.batches.schema.arrays[column]
-                place = plan.places[split, spec.name]
-                values = records[:, position : position + spec.row_bytes]
-                for done, rows in _in_order(values, order):
-                    targets.write(place, first_row + done, rows)
-                position += spec.row_bytes
+            _gather_bucket(plan, buckets, folder, bucket, targets)
     return targets.checksums
+
+
+def _gather_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int, targets: Targets) -> None:
+    split, first_row = _split_of(plan, buckets, bucket)
+    records, order = load_bucket(folder, buckets, bucket)
+    position = KEY_BYTES
+    for column in plan.columns:
+        spec = plan.batches.schema.arrays[column]
+        values = records[:, position : position + spec.row_bytes]
+        for done, rows in _in_order(values, order):
+            targets.write(plan.places[split, spec.name], first_row + done, rows)
+        position += spec.row_bytes
 
 
 def _split_of(plan: MergePlan, buckets: Buckets, bucket: int) -> tuple[str, int]:

@@ -76,6 +76,6 @@ def flush(path: Path) -> None:
     """Wait until the bytes of a file are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fdatasync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -19,7 +19,7 @@ def places_of_rows(plan: MergePlan, rows: NDArray[np.int64]) -> tuple[Places, Pl
     batch_of = np.searchsorted(plan.first_rows, rows, side="right") - 1
     for batch in np.unique(batch_of):
         chosen = np.flatnonzero(batch_of == batch)
-        numbers = _split_numbers(plan, int(batch))
+        numbers = plan.split_numbers(int(batch))
         for place in chosen:
             row = int(rows[place] - plan.first_rows[batch])
             splits[place] = numbers[row]
@@ -37,15 +37,8 @@ def _shuffled(plan: MergePlan, rows: NDArray[np.int64], splits: Places) -> Place
     positions = np.zeros(len(rows), np.int64)
     for batch, first in enumerate(plan.first_rows.tolist()):
         found = keys.of_rows(first, int(plan.batches.num_samples[batch]))
-        numbers = _split_numbers(plan, batch)
+        numbers = plan.split_numbers(batch)
         for split in np.unique(splits):
             lower = np.sort(found[numbers == split])
             positions += np.where(splits == split, np.searchsorted(lower, wanted), 0)
     return positions
-
-
-def _split_numbers(plan: MergePlan, batch: int) -> NDArray[np.uint8]:
-    numbers = plan.splitter.numbers(batch)
-    if isinstance(numbers, int):
-        return np.full(int(plan.batches.num_samples[batch]), numbers, np.uint8)
-    return numbers

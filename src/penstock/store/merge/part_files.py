@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, BinaryIO, Self, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -136,8 +135,3 @@ _WRITERS: dict[str, Callable[[CheckedFile, pa.Schema, MergeOptions], Any]] = {
     "parquet": _parquet_writer,
     "ipc": _ipc_writer,
 }
-
-
-def chosen_rows(columns: Mapping[str, Rows], chosen: np.ndarray[Any, Any]) -> dict[str, Rows]:
-    """Some samples, in an order."""
-    return {name: rows[chosen] for name, rows in columns.items()}

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from penstock.store.merge.gathering import load_bucket
-from penstock.store.merge.part_files import PartFiles, chosen_rows
+from penstock.store.merge.part_files import PartFiles
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.reading import BatchReader, Rows
 from penstock.store.merge.scattering import KEY_BYTES, Buckets
+from penstock.store.merge.splitting import Numbers
 from penstock.store.merge.targets import PartChecksums
 
 
@@ -16,19 +17,20 @@ def write_batches(plan: MergePlan, folder: Path, number: int, batches: range) ->
     """The samples of some batches, in their order."""
     with PartFiles(folder, number, plan.schema, plan.options) as files:
         for batch in batches:
-            numbers = plan.splitter.numbers(batch)
+            numbers = plan.split_numbers(batch)
             with BatchReader(plan.batches, batch, keep_decoded=True) as reader:
                 for first in range(0, reader.num_samples, files.group_rows):
                     count = min(files.group_rows, reader.num_samples - first)
                     columns = _columns(plan, reader, first, count)
-                    for split, name in enumerate(plan.splitter.names):
-                        if isinstance(numbers, int):
-                            if numbers == split:
-                                files.write(name, columns)
-                        else:
-                            chosen = np.flatnonzero(numbers[first : first + count] == split)
-                            files.write(name, chosen_rows(columns, chosen))
+                    _write_rows(files, plan.splitter.names, columns, numbers[first : first + count])
     return files.checksums
+
+
+def _write_rows(files: PartFiles, names: tuple[str, ...], columns: dict[str, Rows], numbers: Numbers) -> None:
+    for split, name in enumerate(names):
+        chosen = np.flatnonzero(numbers == split)
+        is_all = len(chosen) == len(numbers)
+        files.write(name, columns if is_all else {array: rows[chosen] for array, rows in columns.items()})
 
 
 def _columns(plan: MergePlan, reader: BatchReader, first: int, count: int) -> dict[str, Rows]:
@@ -45,12 +47,16 @@ def write_buckets(
     """The samples of some buckets, in the order of their random numbers."""
     with PartFiles(folder, number, plan.schema, plan.options) as files:
         for bucket in chosen:
-            records, order = load_bucket(folder, buckets, bucket)
-            split = plan.splitter.names[bucket >> buckets.bits]
-            for first in range(0, len(order), files.group_rows):
-                rows = records[order[first : first + files.group_rows]]
-                files.write(split, _record_columns(plan, rows))
+            _write_bucket(plan, buckets, folder, bucket, files)
     return files.checksums
+
+
+def _write_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int, files: PartFiles) -> None:
+    records, order = load_bucket(folder, buckets, bucket)
+    split = plan.splitter.names[bucket >> buckets.bits]
+    for first in range(0, len(order), files.group_rows):
+        rows = records[order[first : first + files.group_rows]]
+        files.write(split, _record_columns(plan, rows))
 
 
 def _record_columns(plan: MergePlan, records: Rows) -> dict[str, Rows]:

@@ -13,8 +13,11 @@ from penstock.store.merge.batches import Batches, digest_of
 from penstock.store.merge.hdf5_layout import hdf5_files
 from penstock.store.merge.layout import Place, StoreFile, store_files, total_bytes
 from penstock.store.merge.options import MergeOptions
-from penstock.store.merge.splitting import Splitter, splitter_of
+from penstock.store.merge.splitting import Numbers, Splitter, splitter_of
 from penstock.store.schema import StoreSchema
+
+MOST_PARTS = 1024
+"""Each has checksums that are kept until the end: there are not more, however large the data."""
 
 LAYOUT_VERSION = 1
 """Counts up when the same inputs and options give other bytes."""
@@ -31,6 +34,8 @@ class MergePlan:
     """For each batch and split, how many samples of the split come before; one more batch for the end."""
     files: tuple[StoreFile, ...]
     """Those whose bytes have known places; none where the target is many files."""
+    source_samples: NDArray[np.int64]
+    """How many samples each input file gave."""
 
     @cached_property
     def schema(self) -> StoreSchema:
@@ -74,15 +79,25 @@ class MergePlan:
     def fingerprint(self) -> str:
         """Of inputs and options: equal ones give equal bytes."""
         facts = [LAYOUT_VERSION, digest_of(self.batches).hex(), dict(self.options.decisive)]
-        return hashlib.blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
+        digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=8)
+        digest.update(self.source_samples.tobytes())
+        return digest.hexdigest()
+
+    def split_numbers(self, batch: int) -> Numbers:
+        """The split of each sample of a batch."""
+        numbers = self.splitter.numbers(batch)
+        if isinstance(numbers, int):
+            return np.full(int(self.batches.num_samples[batch]), numbers, np.uint8)
+        return numbers
 
     def parts(self) -> Iterator[range]:
         """Batches in order, some at a time."""
         row_bytes = self.schema.row_bytes
+        part_bytes = max(self.options.part_bytes, self.batches.total_samples * row_bytes // MOST_PARTS)
         first, num_bytes = 0, 0
         for batch, count in enumerate(self.batches.num_samples.tolist()):
             num_bytes += count * row_bytes
-            if num_bytes >= self.options.part_bytes:
+            if num_bytes >= part_bytes:
                 yield range(first, batch + 1)
                 first, num_bytes = batch + 1, 0
         if first < len(self.batches):
@@ -108,7 +123,7 @@ def plan_merge(
     counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
     schema = result_schema(batches)
     files = _files(schema, counts, options)
-    return MergePlan(batches, options, splitter, starts, files)
+    return MergePlan(batches, options, splitter, starts, files, samples)
 
 
 def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:

@@ -1,5 +1,6 @@
 """Whether a disk has the room that a merge needs."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -27,9 +28,18 @@ def reserve(path: Path, num_bytes: int) -> None:
     try:
         os.ftruncate(descriptor, num_bytes)
         if num_bytes:
-            os.posix_fallocate(descriptor, 0, num_bytes)
+            _allocate(descriptor, num_bytes)
     finally:
         os.close(descriptor)
+
+
+def _allocate(descriptor: int, num_bytes: int) -> None:
+    """Where the file system can."""
+    try:
+        os.posix_fallocate(descriptor, 0, num_bytes)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
 
 
 def _allocated_bytes(folder: Path) -> int:

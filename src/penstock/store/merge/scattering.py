@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.store.merge.keys import ORDER, KeyStream
-from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.plan import MOST_PARTS, MergePlan
 from penstock.store.merge.reading import BatchReader
 from penstock.store.merge.targets import Targets
 
@@ -22,8 +22,9 @@ SCATTERED_NAME = ".scattered"
 KEY_BYTES = 8
 """In front of each record: its random number. Then come the bytes of all arrays."""
 _KEY_BITS = 64
-_MOST_BITS, _MOST_PART_BITS = 20, 12
-_MOST_PARTS = 64
+_MOST_BITS = 20
+_MOST_PART_BITS = MOST_PARTS.bit_length() - 1
+_MOST_SCATTER_PARTS = 64
 """Parts have a table of all buckets each: there are few, however large the data."""
 
 
@@ -65,7 +66,7 @@ def plan_buckets(plan: MergePlan) -> Buckets:
     record_bytes = KEY_BYTES + plan.schema.row_bytes
     limit_bytes = plan.process_bytes // 2
     most_bytes = max(plan.split_counts.values(), default=0) * record_bytes
-    part_bits = _bits_for(most_bytes, plan.options.part_bytes)
+    part_bits = min(_bits_for(most_bytes, plan.options.part_bytes), _MOST_PART_BITS)
     bits = max(part_bits, _bits_for(most_bytes * 5 // 4, limit_bytes))
     while bits <= _MOST_BITS:
         if len(parts) * (len(plan.splitter.names) << bits) * 8 > limit_bytes:
@@ -87,13 +88,13 @@ def plan_buckets(plan: MergePlan) -> Buckets:
 
 def _bits_for(num_bytes: int, bucket_bytes: int) -> int:
     """How many leading bits tell buckets of about that size."""
-    return min(max(0, -(-num_bytes // bucket_bytes) - 1).bit_length(), _MOST_PART_BITS)
+    return max(0, -(-num_bytes // bucket_bytes) - 1).bit_length()
 
 
 def _parts(plan: MergePlan) -> tuple[range, ...]:
     """As in a merge without a shuffle, but larger where they would be many."""
     parts = list(plan.parts())
-    step = -(-len(parts) // _MOST_PARTS)
+    step = -(-len(parts) // _MOST_SCATTER_PARTS)
     return tuple(
         range(parts[first].start, parts[min(first + step, len(parts)) - 1].stop)
         for first in range(0, len(parts), max(1, step))

@@ -149,7 +149,8 @@ def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
 def _files_to_splits(samples: NDArray[np.int64], shares: Mapping[str, float], keys: KeyStream) -> Numbers:
     """Input files in random order fill one split after the other, the smallest first; the largest takes the rest.
 
-    A file goes to a split while that brings it nearer to its share; the first always does, so that no split is empty.
+    A file goes to a split while that brings it nearer to its share; the first always does, so that a split is empty
+    only where there are fewer files than splits.
     """
     names = sorted(shares, key=lambda name: shares[name])
     numbers = {name: number for number, name in enumerate(shares)}
