@@ -137,6 +137,7 @@ def test_what_no_kernel_of_the_device_does_is_refused_with_what_to_use_instead(n
     ("device", "mode", "problem"),
     [
         ("cpu", "L2", "the CPU kernel ignores it; remove it, or use adam_optimizer"),
+        ("cpu", "NONE", "the CPU kernel ignores it; remove it, or use adam_optimizer"),
         ("cuda", "L2", None),
         ("cuda", "NONE", "but weight_decay_mode NONE ignores it; set L2 or DECOUPLE, or remove it"),
     ],

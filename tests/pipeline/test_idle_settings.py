@@ -43,11 +43,6 @@ def test_nothing_is_said_of_settings_that_do_something():
             "sparse_optimizer.sgd_optimizer.max_gradient",
             "bounds nothing without gradient_clipping: true",
         ),
-        (
-            {"sparse_optimizer": {"rowwise_adagrad_optimizer": {"weight_decay": 0.1}}},
-            "sparse_optimizer.rowwise_adagrad_optimizer.weight_decay",
-            "is 0.1, but weight_decay_mode is NONE; write L2 or DECOUPLE",
-        ),
     ],
 )
 def test_a_setting_that_waits_for_another_is_told(settings, path, message):

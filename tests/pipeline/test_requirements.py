@@ -36,6 +36,16 @@ def test_what_is_not_available_yet_is_refused_with_its_path():
         require_for_training(RunConfig.model_validate(data))
 
 
+def test_a_weight_decay_that_does_nothing_is_told_once():
+    data = run_data()
+    data["train_config"]["sparse_optimizer"] = {"rowwise_adagrad_optimizer": {"weight_decay": 0.1}}
+
+    with pytest.raises(ConfigError) as error:
+        require_for_training(RunConfig.model_validate(data))
+
+    assert paths_of(error) == ["train_config.sparse_optimizer.rowwise_adagrad_optimizer.weight_decay"]
+
+
 def test_training_says_everything_that_is_missing():
     with pytest.raises(ConfigError) as error:
         require_for_training(RunConfig.model_validate({}))

@@ -46,9 +46,9 @@ def needs_device(section: SparseOptimizer) -> bool:
 
 def _row_wise_decay(decay: float, mode: WeightDecayMode, device_type: str) -> Iterator[Problem]:
     path = f"{PATH}.rowwise_adagrad_optimizer.weight_decay"
-    if mode is WeightDecayMode.NONE:
+    if device_type == "cpu":
+        yield Problem(path, f"is {decay}; the CPU kernel ignores it; remove it, or use adam_optimizer")
+    elif mode is WeightDecayMode.NONE:
         yield Problem(
             path, f"is {decay}, but weight_decay_mode NONE ignores it; set L2 or DECOUPLE, or remove it"
         )
-    elif device_type == "cpu":
-        yield Problem(path, f"is {decay}; the CPU kernel ignores it; remove it, or use adam_optimizer")

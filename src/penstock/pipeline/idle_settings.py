@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 
 from penstock.config.errors import Problem
-from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
-from penstock.optim.sections import FusedRowWiseAdagradOptimizer, SparseOptimizer, WeightDecayMode
-from penstock.optim.sections.sparse import FusedOptions
+from penstock.optim.sections import SparseOptimizer
 
 _SPARSE = "train_config.sparse_optimizer"
 
@@ -62,18 +60,6 @@ def _of_tables(section: SparseOptimizer) -> Iterator[Problem]:
     chosen = section.chosen("optimizer")
     if chosen is None:
         return
-    place, options = f"{_SPARSE}.{chosen[0]}", chosen[1]
-    if (
-        isinstance(options, FusedOptions)
-        and _is_written(options, "max_gradient")
-        and not options.gradient_clipping
-    ):
-        yield Problem(f"{place}.max_gradient", "bounds nothing without gradient_clipping: true")
-    decays = isinstance(options, FusedRowWiseAdagradOptimizer) and options.weight_decay
-    if decays and options.weight_decay_mode is WeightDecayMode.NONE:
-        message = f"is {options.weight_decay}, but weight_decay_mode is NONE; write L2 or DECOUPLE"
-        yield Problem(f"{place}.weight_decay", message)
-
-
-def _is_written(section: Section, name: str) -> bool:
-    return name in section.model_fields_set
+    name, options = chosen
+    if "max_gradient" in options.model_fields_set and not options.gradient_clipping:
+        yield Problem(f"{_SPARSE}.{name}.max_gradient", "bounds nothing without gradient_clipping: true")
