@@ -89,8 +89,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers, quality)
         )
         sharded = shard_model(model, train, world)
-        parameters = dense_parameters(sharded.module)
-        scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
+        scheduled = dense_optimizers(train.dense_optimizer, dense_parameters(sharded.module).items())
         dense = combined(scheduled)
         rates = LearningRates(
             {
@@ -102,25 +101,11 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         metrics = train_metrics_of(run, model, budget)
         warn_of_windows(train, model)
         warn_of_cuts(model, data.shuffle)
-        resumables: dict[str, Resumable] = {"rates": rates, "train_metrics": metrics}
-        if early_stop is not None:
-            resumables["early_stopping"] = early_stop
         scaling = scaling_of(train, sharded)
-        if scaling is not None:
-            resumables["loss_scaling"] = scaling
         yield Training(
             sharded=sharded,
             dense_optimizer=dense,
-            step=TrainStep(
-                sharded.module,
-                dense,
-                rates,
-                sharded.device,
-                precision=PRECISIONS.get(train.mixed_precision or ""),
-                scaling=scaling,
-                clip=gradient_clipper(train.grad_clipping, parameters.values()),
-                follow=sharded.averages.update if sharded.averages is not None else lambda: None,
-            ),
+            step=step_of(train, sharded, dense, rates, scaling),
             rates=rates,
             batches=batches,
             source=source,
@@ -135,8 +120,35 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
             early_stop=early_stop,
             scaling=scaling,
             train_metrics=metrics,
-            resumables=resumables,
+            resumables=with_a_state(
+                rates=rates, train_metrics=metrics, early_stopping=early_stop, loss_scaling=scaling
+            ),
         )
+
+
+def with_a_state(**parts: Resumable | None) -> dict[str, Resumable]:
+    """Those that the run has, by the names of their documents."""
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def step_of(
+    train: TrainConfig,
+    sharded: ShardedModel,
+    dense: KeyedOptimizer,
+    rates: LearningRates,
+    scaling: LossScaling | None,
+) -> TrainStep:
+    """One step as the run file describes it: in which precision, how gradients are bounded, what follows."""
+    return TrainStep(
+        sharded.module,
+        dense,
+        rates,
+        sharded.device,
+        precision=PRECISIONS.get(train.mixed_precision or ""),
+        scaling=scaling,
+        clip=gradient_clipper(train.grad_clipping, dense_parameters(sharded.module).values()),
+        follow=sharded.averages.update if sharded.averages is not None else lambda: None,
+    )
 
 
 def scaling_of(train: TrainConfig, sharded: ShardedModel) -> LossScaling | None:
