@@ -1,6 +1,7 @@
 """From raw files to batch files, again and again."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -268,6 +269,18 @@ def test_files_that_fail_are_left_out_completely(desk: Path):
     assert "left out  2 files" in summary.lines()
     with pytest.raises(FileFailed, match="could not convert"):
         prepare(section(desk, on_error="stop"))
+
+
+def test_many_files_that_fail_are_found_in_one_go(desk: Path):
+    games = write_games(desk / "raw", [3] * 20)
+    for game in games[5:15]:
+        game.write_text("0 1 2 3\n0 what\n")
+
+    summary = prepare(section(desk, on_error="skip"))
+
+    assert [*summary.left_out] == [str(game) for game in games[5:15]]
+    assert summary.num_samples == 30
+    assert len(sys.modules["rawgame"].TOUCHED) == 1 + 20 + 10
 
 
 def test_a_first_file_that_fails(desk: Path):

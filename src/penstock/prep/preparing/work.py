@@ -1,7 +1,7 @@
 """The one function that runs everywhere: a task's raw files become batch files and a record of them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,21 +61,19 @@ Tell = Callable[[TaskProgress | LeftOut], None]
 def run_task(work: Work, task: Task, tell: Tell, left_out: dict[str, str] | None = None) -> TaskRecord:
     """Write all batch files of a task, and its record when they are whole.
 
-    A file that fails may have samples in batch files already: the task then begins again without it.
-    `left_out` are files that must not be touched, and why.
+    A file that fails may have samples in batch files already: the rest is looked through for others, and the task
+    begins again without them. `left_out` are files that must not be touched, and why.
     """
     left_out = dict(left_out or {})
     while True:
-        try:
-            record = _Attempt(work, task, tell, left_out).run()
-        except FileFailed as failed:
-            if not work.skips:
-                raise
-            left_out[failed.file] = failed.reason
-            tell(LeftOut(task.number, failed.file, failed.reason, failed.stack))
-        else:
+        attempt = _Attempt(work, task, tell, left_out)
+        record = attempt.run()
+        if not attempt.failures:
             record.save(work.folder)
             return record
+        for failed in attempt.failures:
+            left_out[failed.file] = failed.reason
+            tell(LeftOut(task.number, failed.file, failed.reason, failed.stack))
 
 
 class _Attempt:
@@ -84,6 +82,8 @@ class _Attempt:
     def __init__(self, work: Work, task: Task, tell: Tell, left_out: dict[str, str]) -> None:
         self._work, self._task, self._tell, self._left_out = work, task, tell, left_out
         self._builder = BatchBuilder(work.schema, work.batch_size)
+        self.failures: list[FileFailed] = []
+        """After the first, nothing is written any more."""
         self._batches: list[BatchRecord] = []
         self._num_samples = 0
         self._position = 0
@@ -97,8 +97,10 @@ class _Attempt:
         for position, file in enumerate(self._task.files):
             self._position = position
             self._progress(file)
-            inputs.append(self._read(file))
-        self._write()
+            with self._noting_failure():
+                inputs.append(self._read(file))
+        with self._noting_failure():
+            self._write()
         return TaskRecord(
             self._task.number,
             tuple(inputs),
@@ -106,6 +108,16 @@ class _Attempt:
             self._left_out,
             self._builder.largest_errors,
         )
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except FileFailed as failed:
+            if not self._work.skips:
+                raise
+            self.failures.append(failed)
+            self._builder.clear()
 
     def _read(self, file: DataFile) -> InputRecord:
         with failing(file, self._work.extraction.place):
@@ -158,6 +170,8 @@ class _Attempt:
         work, number = self._work, len(self._batches)
         with self._blaming():
             arrays = self._builder.take()
+        if self.failures:
+            return
         path = work.folder / self._task.batch_name(number, SUFFIXES[work.layout])
         record = save_batch(path, arrays, layout=work.layout, compression=work.compression, level=work.level)
         self._batches.append(record)
