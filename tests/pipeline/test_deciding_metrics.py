@@ -43,6 +43,24 @@ def test_a_metric_of_ones_own_may_go_either_way():
     assert wrong_direction("log_loss_buy", larger=True, losses=[]) == "less log_loss_buy is better"
 
 
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("name", ["calibration_error", "auc_gap", "log_loss_gain"])
+def test_a_metric_of_ones_own_may_begin_like_another(name, mode):
+    data = run_data(
+        eval_input_path="eval.parquet",
+        export_config={"best_exporter_metric": name, "metric_larger_is_better": mode == "max"},
+    )
+    data["model_config"]["metrics"] = [{"custom_metric": {"place": "own:Metric", "name": name}}]
+    plateau = {"reduce_on_plateau_learning_rate": {"metric": name, "mode": mode}}
+    data["train_config"] |= {
+        "eval_steps": 1,
+        "early_stopping": {"metric": name, "mode": mode, "min_delta": 2.0},
+        "dense_optimizer": {"adam_optimizer": {}, **plateau},
+    }
+
+    require_for_training(RunConfig.model_validate(data))
+
+
 def test_an_improvement_that_is_never_reached_is_refused():
     assert told({"early_stopping": {"metric": "auc", "min_delta": 1.0}}) == {
         "train_config.early_stopping.min_delta": (

@@ -1,9 +1,10 @@
 """The results of evaluation that decide something: which checkpoint is the best, and when to stop.
 
-`known` are the names under which evaluation gives its numbers.
+`known` are the names under which evaluation gives its numbers, `losses` those of losses, and `own` those of metrics of
+one's own, of which no name says which way is better.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from penstock.config.errors import Problem
 from penstock.config.nearest import hint
@@ -17,16 +18,16 @@ NO_DIRECTION = "calibration is best at 1, neither large nor small; choose anothe
 
 
 def best_metric_problems(
-    export: ExportConfig, known: Sequence[str], losses: Sequence[str]
+    export: ExportConfig, known: Sequence[str], losses: Sequence[str], own: Collection[str] = ()
 ) -> Iterator[Problem]:
     """A metric that picks the best checkpoint, where one is asked for, must be one that evaluation gives."""
     name, larger = export.best_exporter_metric, export.metric_larger_is_better
     if _asks_for_best(export) and name not in known:
         yield Problem(BEST_METRIC, not_given(name, known))
-    if _asks_for_best(export) and name.startswith(BEST_NEAR_1):
+    if _asks_for_best(export) and has_no_direction(name, own):
         yield Problem(BEST_METRIC, NO_DIRECTION)
     elif "metric_larger_is_better" in export.model_fields_set:
-        problem = wrong_direction(name, larger, losses)
+        problem = wrong_direction(name, larger, losses, own)
         if problem is not None:
             yield Problem("export_config.metric_larger_is_better", f"is {str(larger).lower()}, but {problem}")
 
@@ -39,18 +40,18 @@ def best_metric_remark(export: ExportConfig, known: Sequence[str]) -> str | None
 
 
 def early_stopping_problems(
-    section: EarlyStopping, known: Sequence[str], losses: Sequence[str]
+    section: EarlyStopping, known: Sequence[str], losses: Sequence[str], own: Collection[str] = ()
 ) -> Iterator[Problem]:
     """What decides when to stop must be a metric that evaluation gives, and be able to get better."""
     if known and section.metric not in known:
         yield Problem("train_config.early_stopping.metric", not_given(section.metric, known))
-    if section.metric.startswith(BEST_NEAR_1):
+    if has_no_direction(section.metric, own):
         yield Problem("train_config.early_stopping.metric", NO_DIRECTION)
     elif "mode" in section.model_fields_set:
-        problem = wrong_direction(section.metric, section.mode is MetricMode.max, losses)
+        problem = wrong_direction(section.metric, section.mode is MetricMode.max, losses, own)
         if problem is not None:
             yield Problem("train_config.early_stopping.mode", f"is {section.mode}, but {problem}")
-    if section.min_delta >= 1 and is_one_of(section.metric, LARGER_IS_BETTER):
+    if section.min_delta >= 1 and section.metric not in own and is_one_of(section.metric, LARGER_IS_BETTER):
         message = (
             f"is {section.min_delta}, but {section.metric} is between 0 and 1 and never gets so much better"
         )
@@ -77,8 +78,17 @@ def evaluates_on_the_way(train: TrainConfig) -> bool:
     return in_steps or in_epochs
 
 
-def wrong_direction(metric: str, larger: bool, losses: Sequence[str]) -> str | None:
+def has_no_direction(metric: str, own: Collection[str]) -> bool:
+    """Whether neither more nor less of it is better."""
+    return metric not in own and is_one_of(metric, {BEST_NEAR_1})
+
+
+def wrong_direction(
+    metric: str, larger: bool, losses: Sequence[str], own: Collection[str] = ()
+) -> str | None:
     """What a name says against this direction; None where it says nothing, as that of a metric of one's own."""
+    if metric in own:
+        return None
     if larger and smaller_is_better(metric, losses):
         return f"less {metric} is better"
     if not larger and metric not in losses and is_one_of(metric, LARGER_IS_BETTER):

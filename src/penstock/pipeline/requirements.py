@@ -39,7 +39,11 @@ def require_for_training(run: RunConfig) -> None:
             *idle_tower_settings(run.model),
             *rate_problems(run.train_config),
             *plateau_problems(
-                run.train_config, result_names(run.model), loss_names(run.model), bool(run.eval_input_path)
+                run.train_config,
+                result_names(run.model),
+                loss_names(run.model),
+                bool(run.eval_input_path),
+                own_names(run.model),
             ),
             *_model(run),
             *_labels(run),
@@ -130,7 +134,9 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
 
 def _best_metric(run: RunConfig) -> Iterator[Problem]:
     if run.model is not None:
-        yield from best_metric_problems(run.export_config, result_names(run.model), loss_names(run.model))
+        yield from best_metric_problems(
+            run.export_config, result_names(run.model), loss_names(run.model), own_names(run.model)
+        )
 
 
 def _tell_of_best_metric(run: RunConfig) -> None:
@@ -146,7 +152,7 @@ def _early_stopping(run: RunConfig) -> Iterator[Problem]:
     train = run.train_config
     if train is not None and train.early_stopping is not None:
         yield from early_stopping_problems(
-            train.early_stopping, result_names(run.model), loss_names(run.model)
+            train.early_stopping, result_names(run.model), loss_names(run.model), own_names(run.model)
         )
         yield from cadence_problems(train, "train_config.early_stopping", bool(run.eval_input_path))
 
@@ -158,6 +164,19 @@ def loss_names(model: ModelConfig | None) -> list[str]:
     own = _names_of(model.losses, "loss")
     return own + [
         f"{name}_{tower.tower_name}" for tower in towers_of(model) for name in _names_of(tower.losses, "loss")
+    ]
+
+
+def own_names(model: ModelConfig | None) -> list[str]:
+    """The names of metrics of one's own among the results, with the tower's name."""
+    if model is None:
+        return []
+    places = [("", model.metrics), *((f"_{tower.tower_name}", tower.metrics) for tower in towers_of(model))]
+    return [
+        f"{metric.custom_metric.result_name}{suffix}"
+        for suffix, metrics in places
+        for metric in metrics
+        if metric.custom_metric is not None
     ]
 
 

@@ -1,16 +1,16 @@
 """What learning-rate schedules ask of the optimizer that they stand beside, and of the run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from penstock.config.errors import Problem
 from penstock.loops.sections import TrainConfig
 from penstock.optim.sections import MetricMode, ReduceOnPlateauLR, SparseOptimizer, minimum_problem
 from penstock.optim.sections.dense import DenseOptimizerOptions
 from penstock.optim.sections.schedules import WarmupOptions
-from penstock.pipeline.best import BEST_NEAR_1
 from penstock.pipeline.deciding_metrics import (
     NO_DIRECTION,
     cadence_problems,
+    has_no_direction,
     not_given,
     wrong_direction,
 )
@@ -42,11 +42,15 @@ def _warm_up_problem(schedule: object, base: float, base_name: str) -> str | Non
 
 
 def plateau_problems(
-    train: TrainConfig | None, known: Sequence[str], losses: Sequence[str], evaluated: bool
+    train: TrainConfig | None,
+    known: Sequence[str],
+    losses: Sequence[str],
+    evaluated: bool,
+    own: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Reduce-on-plateau needs evaluations, and among the `known` names of their numbers the one that it watches.
 
-    Less of the `losses` and of some metrics is better, which `mode` has to say.
+    Less of the `losses` and of some metrics is better, which `mode` has to say; of those of one's `own` either may be.
     """
     if train is None:
         return
@@ -57,9 +61,9 @@ def plateau_problems(
         place, metric = f"{path}.{chosen[0]}", chosen[1].metric
         if known and metric not in known:
             yield Problem(f"{place}.metric", not_given(metric, known))
-        elif metric.startswith(BEST_NEAR_1):
+        elif has_no_direction(metric, own):
             yield Problem(f"{place}.metric", NO_DIRECTION)
-        elif problem := wrong_direction(metric, chosen[1].mode is MetricMode.max, losses):
+        elif problem := wrong_direction(metric, chosen[1].mode is MetricMode.max, losses, own):
             other = "min" if chosen[1].mode is MetricMode.max else "max"
             yield Problem(f"{place}.mode", f"is {chosen[1].mode}, but {problem}; write mode: {other}")
         yield from cadence_problems(train, place, evaluated)
