@@ -172,3 +172,19 @@ def test_ctrl_c_keeps_what_is_done(games: Desk):
         "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on"
     )
     assert not any(Path("batches").glob("*.partial"))
+
+
+def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):
+    Path("old").mkdir()
+    samples = [
+        {"features": [1.0, row], "labels": {"action": row}, "masks": {"action": [1, 0]}} for row in range(3)
+    ]
+    np.savez("old/batch_0000.npz", samples=np.array(samples, dtype=object))
+
+    refused = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old")
+    allowed = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle", "--verify")
+
+    assert refused.exit_code == 1
+    assert "--allow-pickle" in refused.stderr.splitlines()[-1]
+    assert allowed.exit_code == 0, allowed.stderr
+    assert np.load("store/X_train.npy").tolist() == [[1, 0], [1, 1], [1, 2]]
