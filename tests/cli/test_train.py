@@ -124,11 +124,17 @@ def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
     desk.write_clicks("tuesday.parquet", user_id=[11, 12, 13, 14, 15, 16])
 
     stopped = desk.penstock("train", "run.yaml", *stopping)
+    again = desk.penstock("train", "run.yaml", *stopping, "--continue_train")
     went_on = desk.penstock(
         "train", "run.yaml", *stopping, "--train_input_path", "tuesday.parquet", "--new_data"
     )
 
     assert stopped.stdout.startswith("trained   2 steps")
+    assert "nothing was left" not in stopped.stderr + went_on.stderr
+    assert (
+        "warning: nothing was left to train: early stopping has ended this run; raise "
+        "train_config.early_stopping.patience, or give new files with --new_data" in again.stderr
+    )
     assert went_on.stdout.startswith("trained   4 steps")
 
 

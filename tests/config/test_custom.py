@@ -1,5 +1,6 @@
 """Parts of one's own: found by place, made with options, named among results."""
 
+import sys
 from decimal import Decimal
 
 import pytest
@@ -70,7 +71,7 @@ def test_text_format_has_options_too(text):
                 "is its folder on PYTHONPATH?"
             ),
         ),
-        (CustomPart(place="math:tau2"), "custom_loss 'math:tau2': 'math' has no 'tau2'"),
+        (CustomPart(place="math:tau2"), "custom_loss 'math:tau2': 'math' has no 'tau2'; did you mean 'tau'?"),
         (
             CustomPart(place="math:sqrt", options={"y": 1}),
             "custom_loss 'math:sqrt': cannot be made with its options: math.sqrt() takes no keyword arguments",
@@ -89,6 +90,25 @@ def test_what_cannot_be_made_is_told(section, message):
         make_part("loss", section)
 
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+        ("import math\nbase = math.nothing", "AttributeError: module 'math' has no attribute 'nothing'"),
+        ("base = (", "SyntaxError: '(' was never closed (own_broken.py, line 1)"),
+    ],
+)
+def test_a_module_that_fails_is_no_defect_of_penstock(text, message, tmp_path, monkeypatch):
+    (tmp_path / "own_broken.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_broken", raising=False)
+
+    with pytest.raises(ConfigError) as caught:
+        make_part("loss", CustomPart(place="own_broken:loss"))
+
+    assert str(caught.value) == f"custom_loss 'own_broken:loss': cannot be imported: {message}"
 
 
 def test_whatever_fails_when_it_is_made_is_told_with_its_kind():

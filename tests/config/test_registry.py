@@ -38,6 +38,10 @@ def test_a_place_in_the_run_file_needs_no_registration():
         ("xyz", "unknown reader 'xyz'; known: csv, parquet"),
         ("no_such_package.x:y", "reader 'no_such_package.x:y': there is no module 'no_such_package'"),
         ("collections:Nothing", "reader 'collections:Nothing': 'collections' has no 'Nothing'"),
+        (
+            "collections:OrderdDict",
+            "reader 'collections:OrderdDict': 'collections' has no 'OrderdDict'; did you mean 'OrderedDict'?",
+        ),
     ],
 )
 def test_a_name_that_is_not_known(name: str, message: str):

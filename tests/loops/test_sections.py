@@ -34,3 +34,5 @@ def test_mixed_precision_may_be_left_out_empty_or_named():
     assert train_config(num_steps=1, mixed_precision="BF16").mixed_precision == "BF16"
     with pytest.raises(ValidationError, match="is 'BF15'; did you mean 'BF16'"):
         train_config(num_steps=1, mixed_precision="BF15")
+    with pytest.raises(ValidationError, match="is 'FP32'; known: BF16, FP16"):
+        train_config(num_steps=1, mixed_precision="FP32")

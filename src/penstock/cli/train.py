@@ -105,19 +105,21 @@ def train(
         if text_config:
             write_text_config(run)
         print(training_summary(result))
-        if not (result.trained_rows or result.stopped_because or result.exit_code):
-            _tell_of_the_end(run)
+        if not (result.trained_rows or result.exit_code):
+            _tell_of_the_end(run, stopped_early=result.stopped_because is not None)
         if result.exit_code:
             raise typer.Exit(result.exit_code)
 
 
-def _tell_of_the_end(run: "RunConfig") -> None:
+def _tell_of_the_end(run: "RunConfig", stopped_early: bool) -> None:
     """A run that is continued behind its end trains nothing, which looks like a success."""
     length = "num_epochs" if run.train_config is None or run.train_config.num_steps is None else "num_steps"
-    logger.warning(
-        "nothing was left to train: train_config.%s is reached; raise it, or give new files with --new_data",
-        length,
+    cause = (
+        "early stopping has ended this run; raise train_config.early_stopping.patience"
+        if stopped_early
+        else f"train_config.{length} is reached; raise it"
     )
+    logger.warning("nothing was left to train: %s, or give new files with --new_data", cause)
 
 
 def train_eval(

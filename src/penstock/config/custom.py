@@ -68,6 +68,10 @@ def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
         if "there is no module" not in str(error):
             raise
         raise ConfigError(f"{error}; is its folder on PYTHONPATH?") from error
+    except Exception as error:  # a module of somebody else may fail in any way
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(part):
         raise ConfigError(
             f"custom_{kind} '{section.place}': is {part!r}; name a class or function that makes the {kind}"

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Generic, TypeVar, cast
 
 from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.nearest import hint, nearest_name
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -53,10 +53,16 @@ class Registry(Generic[T]):
         if not separator:
             raise ConfigError(f"unknown {self.kind} '{name}'; {hint(name, self)}")
         try:
-            return cast(T, getattr(import_module(module_name), attribute))
+            module = import_module(module_name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 raise
             raise ConfigError(f"{self.kind} '{place}': there is no module '{error.name}'") from error
+        try:
+            return cast(T, getattr(module, attribute))
         except AttributeError as error:
-            raise ConfigError(f"{self.kind} '{place}': '{module_name}' has no '{attribute}'") from error
+            near = nearest_name(attribute, dir(module))
+            guess = "" if near is None else f"; did you mean '{near}'?"
+            raise ConfigError(
+                f"{self.kind} '{place}': '{module_name}' has no '{attribute}'{guess}"
+            ) from error

@@ -14,7 +14,7 @@ DropoutRatio = Annotated[float, Field(ge=0, lt=1)]
 
 
 def words(*known: str) -> Any:
-    """The annotation of a text field that takes only these words.
+    """The annotation of a text field that takes only these words; an empty one is the same as none, and not told.
 
     An enum would be the plain way for a new field; old text-format files write these words in quotes, which
     makes them strings.
@@ -22,7 +22,7 @@ def words(*known: str) -> Any:
 
     def check(word: str | None) -> str | None:
         if word is not None and word not in known:
-            raise ValueError(f"is '{word}'; {hint(word, known)}")
+            raise ValueError(f"is '{word}'; {hint(word, filter(None, known))}")
         return word
 
     return AfterValidator(check)
