@@ -1,5 +1,7 @@
 """Planned beside measured."""
 
+import pytest
+
 from penstock.config.sizes import MIB
 from penstock.pipeline.memory_use import (
     StageUse,
@@ -84,7 +86,8 @@ def test_nothing_that_a_setting_could_make_smaller():
     assert advice(stages) == "no stage holds anything that a setting could make smaller"
 
 
-def test_a_metric_is_no_number_that_one_could_lower():
-    stages = [StageUse("evaluation metrics", 200 * MIB, 160 * MIB, setting="metrics.xauc")]
+@pytest.mark.parametrize("setting", ["metrics.xauc", "train_metrics.xauc"])
+def test_a_metric_is_no_number_that_one_could_lower(setting):
+    stages = [StageUse("of metrics", 200 * MIB, 160 * MIB, setting=setting)]
 
-    assert advice(stages) == "evaluation metrics holds most (160MiB); to take less, leave out metrics.xauc"
+    assert advice(stages) == f"of metrics holds most (160MiB); to take less, leave out {setting}"
