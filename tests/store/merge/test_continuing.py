@@ -120,9 +120,11 @@ def test_a_new_store_takes_the_place_of_an_old_one(tmp_path):
     assert_same(load_split(tmp_path / "out"), concatenated(batches))
 
 
-def test_a_kill_while_files_are_moved_is_mended(tmp_path):
+@pytest.mark.parametrize("options", [MergeOptions(), MergeOptions(seed=5)], ids=["same", "others"])
+def test_a_kill_while_files_are_moved_is_mended(tmp_path, options):
     """The moment after the first of the new files came to its place and the old manifest went."""
     write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "expected", options=options)
     merge(tmp_path / "in", tmp_path / "undisturbed")
     merge(tmp_path / "in", tmp_path / "old", options=MergeOptions(splits=SplitShares()))
     fingerprint = json.loads((tmp_path / "undisturbed" / "manifest.json").read_text())["fingerprint"]
@@ -132,9 +134,9 @@ def test_a_kill_while_files_are_moved_is_mended(tmp_path):
     for name, content in all_bytes(tmp_path / "undisturbed").items():
         (tmp_path / "old" / name if name == "X_train.npy" else staging / name).write_bytes(content)
 
-    merge(tmp_path / "in", tmp_path / "old")
+    merge(tmp_path / "in", tmp_path / "old", options=options)
 
-    assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "undisturbed")
+    assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("content", [b"{}", b'{"kind": "notes", "version": 1, "crc32": 0}', b"\0"])

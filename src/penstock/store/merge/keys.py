@@ -57,25 +57,31 @@ class KeyStream:
         """The number that exactly `rank` of the samples are below.
 
         Digit by digit, from the highest: how many samples have it is counted, and the digit in which the rank falls
-        is kept. Four looks at all numbers, and 65,536 counts in memory.
+        is kept, until so few samples are left that they can be sorted. For a thousand million of them that is after
+        the first digit; more than 65,536 numbers are never in memory.
         """
         if rank >= num_rows:
             return 1 << _KEY_BITS
-        prefix = 0
-        for left_bits in range(_KEY_BITS - _DIGIT_BITS, -1, -_DIGIT_BITS):
+        prefix, left_bits, num_left = 0, _KEY_BITS, num_rows
+        while num_left > CHUNK_ROWS:
+            left_bits -= _DIGIT_BITS
             counts = self._digit_counts(num_rows, prefix, left_bits)
             ends = np.cumsum(counts)
             digit = int(np.searchsorted(ends, rank, side="right"))
-            rank -= int(ends[digit - 1]) if digit else 0
-            prefix = prefix << _DIGIT_BITS | digit
-        return prefix
+            rank -= int(ends[digit] - counts[digit])
+            prefix, num_left = prefix << _DIGIT_BITS | digit, int(counts[digit])
+        left = np.concatenate([_with_prefix(keys, prefix, left_bits) for keys in self.chunks(num_rows)])
+        return int(np.sort(left)[rank])
 
     def _digit_counts(self, num_rows: int, prefix: int, left_bits: int) -> NDArray[np.int64]:
         counts = np.zeros(1 << _DIGIT_BITS, np.int64)
-        above_bits = left_bits + _DIGIT_BITS
-        for every in self.chunks(num_rows):
-            is_whole = above_bits == _KEY_BITS
-            keys = every if is_whole else every[every >> np.uint64(above_bits) == np.uint64(prefix)]
-            digits = (keys >> np.uint64(left_bits)) & np.uint64((1 << _DIGIT_BITS) - 1)
+        for keys in self.chunks(num_rows):
+            found = _with_prefix(keys, prefix, left_bits + _DIGIT_BITS)
+            digits = (found >> np.uint64(left_bits)) & np.uint64((1 << _DIGIT_BITS) - 1)
             counts += np.bincount(digits.astype(np.int64), minlength=1 << _DIGIT_BITS)
         return counts
+
+
+def _with_prefix(keys: Keys, prefix: int, left_bits: int) -> Keys:
+    """Those that are `prefix` without their last bits."""
+    return keys if left_bits == _KEY_BITS else keys[keys >> np.uint64(left_bits) == np.uint64(prefix)]

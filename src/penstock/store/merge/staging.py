@@ -43,12 +43,17 @@ def staging_folder(output_dir: Path, name: str) -> Path:
 
 
 def remove_others(output_dir: Path, kept: Path) -> None:
-    """Remove what killed merges of other inputs or with other options left, also what they had moved already."""
+    """Remove what killed merges of other inputs or with other options left.
+
+    That is also what they had moved to its place already, and what was left of the store that they replaced.
+    """
     for folder in output_dir.glob(f"{_PREFIX}*"):
         if folder != kept:
             if (folder / MANIFEST_NAME).exists():
                 moved = [name for name in _file_names(folder) if not (folder / name).exists()]
                 _remove(output_dir, moved)
+            if (folder / _REPLACED_NAME).exists():
+                _remove(output_dir, _file_names(folder, _REPLACED_NAME))
             shutil.rmtree(folder)
 
 
