@@ -4,6 +4,8 @@ import html
 import json
 import re
 
+import pytest
+
 from penstock.pipeline.report.axes import Unit
 from penstock.pipeline.report.bar_chart import BarChart, BarSeries, draw_bars
 from penstock.pipeline.report.line_chart import LineChart, draw_lines
@@ -60,6 +62,18 @@ def test_bars_say_their_values_and_a_missing_one_is_left_out() -> None:
 
 def test_unknown_values_are_left_out() -> None:
     assert known_points([(1, 0.5), (2, None), (3, float("nan"))]) == [(1, 0.5)]
+
+
+@pytest.mark.parametrize("spike", [1, 2, 19_997, 19_998])
+def test_a_spike_beside_an_end_of_a_long_series_stays(spike: int) -> None:
+    points = [(float(x), 100.0 if x == spike else float(-x % 7)) for x in range(20_000)]
+
+    kept = thinned(points)
+
+    assert len(kept) <= MOST_POINTS
+    assert (kept[0], kept[-1]) == (points[0], points[-1])
+    assert kept == sorted(set(kept))
+    assert points[spike] in kept
 
 
 def test_a_long_series_is_thinned_and_keeps_its_ends_and_its_spike() -> None:

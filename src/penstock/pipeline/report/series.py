@@ -41,14 +41,13 @@ def known_points(pairs: Iterable[tuple[float, float | None]]) -> Sequence[Point]
 
 
 def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> Sequence[Point]:
-    """As many points as a chart can show: of each stretch the lowest and the highest, so that no spike is lost."""
+    """As many points as a chart can show: the ends, and of each stretch between them the lowest and the highest."""
     if len(points) <= most:
         return points
-    stretches = most // 2
-    kept: list[Point] = []
+    inner, stretches = points[1:-1], most // 2 - 1
+    kept = [points[0]]
     for index in range(stretches):
-        stretch = points[index * len(points) // stretches : (index + 1) * len(points) // stretches]
+        stretch = inner[index * len(inner) // stretches : (index + 1) * len(inner) // stretches]
         ends = {min(stretch, key=lambda point: point[1]), max(stretch, key=lambda point: point[1])}
         kept.extend(sorted(ends))
-    kept[0], kept[-1] = points[0], points[-1]
-    return kept
+    return [*kept, points[-1]]
