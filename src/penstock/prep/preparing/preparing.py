@@ -76,7 +76,7 @@ class _Preparation:
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
         work = self._work(plan)
-        with self._executor(work, len(waiting)) as executor, watching.stage("preparing"):
+        with watching.stage("preparing"), self._executor(work, len(waiting)) as executor:
             log = self.folder.path / LOG_NAME
             with Watch(log, tasks, kept, watching, executor.num_workers) as watch:
                 executor.run(work, waiting, watch)

@@ -64,15 +64,16 @@ class PrepSummary:
         """For the terminal."""
         batches = f"{self.num_batches:,} batch files, {format_size(self.bytes_written)}"
         found = [
-            f"prepared  {self.num_samples:,} samples of {self.num_files - len(self.left_out):,} files in {batches}",
-            f"time      {self.seconds:.1f} s, {self._rate()}, {self._workers()}",
+            f"prepared  {self.num_samples:,} samples of {self.num_files - len(self.left_out):,} files in {batches}"
         ]
+        if self.kept_tasks < self.num_tasks:
+            found.append(f"time      {self.seconds:.1f} s, {self._rate()}, {self._workers()}")
         if self.kept_tasks:
             found.append(f"kept      {self.kept_tasks:,} of {self.num_tasks:,} tasks were done before")
         for name, error in self.largest_errors.items():
             found.append(f"float16   {name}: largest rounding error {error:.3g}")
         if self.left_out:
-            found.append(f"left out  {len(self.left_out):,} files")
+            found.append(f"left out  {len(self.left_out):,} {'file' if len(self.left_out) == 1 else 'files'}")
             found += [f"          {reason}" for reason in [*self.left_out.values()][:_SHOWN]]
             if len(self.left_out) > _SHOWN:
                 found.append(f"          and {len(self.left_out) - _SHOWN:,} more, see log.jsonl")
