@@ -1,0 +1,61 @@
+"""The folder of batch files: going on, and beginning anew."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.prep.preparing.folder import Plan, PrepFolder, paths_difference, settings_difference
+from penstock.readers.files import DataFile
+from penstock.store.schema import ArraySpec, StoreSchema
+
+SCHEMA = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), 3),))
+PLAN = Plan({"batch_size": 4}, (("a", "b"), ("c",)), SCHEMA, {"feature_columns": ["x"]})
+FILES = [DataFile(name, 1) for name in "abc"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> PrepFolder:
+    """One in which a preparation has begun."""
+    begun = PrepFolder(tmp_path)
+    begun.save_plan(PLAN)
+    return begun
+
+
+def test_a_plan_is_read_as_it_was_written(folder: PrepFolder):
+    assert folder.load_plan() == PLAN
+
+
+def test_nothing_is_lost_where_no_task_is_done(folder: PrepFolder):
+    assert folder.may_go_on(PLAN, {"batch_size": 4}, FILES)
+    assert not folder.may_go_on(PLAN, {"batch_size": 5}, FILES)
+    (folder.path / "tasks" / "task_00000.json").write_text("{}")
+    with pytest.raises(
+        DataError, match=r"was begun with something else: batch_size was 4 and is 5; put it back"
+    ):
+        folder.may_go_on(PLAN, {"batch_size": 5}, FILES)
+
+
+def test_clearing_removes_what_a_preparation_wrote(folder: PrepFolder):
+    for name in (
+        "batch_00000_00000.batch",
+        "batch_00000_00001.npz",
+        "manifest.json",
+        "log.jsonl",
+        "notes.txt",
+    ):
+        (folder.path / name).write_text("")
+
+    folder.clear()
+
+    assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
+
+
+def test_differences_are_told_by_name():
+    assert settings_difference({"a": 1, "b": None}, {"a": 1}) is None
+    assert settings_difference({"a": 1}, {"a": "x"}) == 'a was 1 and is "x"'
+    assert paths_difference(["a", "b"], ["a", "b"]) is None
+    assert paths_difference(["a", "b"], ["b", "a"]) == "the inputs are in another order"
+    assert paths_difference(["a"], ["a", "b"]) == "input b is new"
+    assert paths_difference(["a", "b"], ["a"]) == "input b is gone"
