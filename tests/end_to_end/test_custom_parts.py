@@ -34,7 +34,7 @@ def own_parts_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_example_trains_with_all_four(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_sample_data("clicks", 20_000, tmp_path / "data")
+    write_sample_data("clicks", 20_000, tmp_path / "data/custom")
 
     done = Desk(tmp_path).penstock("train", str(EXAMPLE / "run.yaml"))
 
@@ -119,7 +119,10 @@ def test_an_installed_package_gives_names_by_entry_points(desk, monkeypatch):
         pytest.param(
             "{auc: {}}",
             '{custom_metric: {place: "own_parts:Brierr"}}',
-            "model_config.metrics[0].custom_metric: custom_metric 'own_parts:Brierr': 'own_parts' has no 'Brierr'",
+            (
+                "model_config.metrics[0].custom_metric: custom_metric 'own_parts:Brierr': 'own_parts' has no 'Brierr'; "
+                "did you mean 'Brier'?"
+            ),
             id="no such attribute",
         ),
         pytest.param(

@@ -130,3 +130,21 @@ def test_a_metric_that_groups_gets_its_column_or_says_what_is_missing():
     assert metric.metric.groups == ["ann"]
     with pytest.raises(DataError, match="grouped_auc: needs the column 'user_id'; grouping columns: none"):
         metric.update({"probs": [0.5]}, {"y": [1]})
+
+
+def test_a_metric_of_ones_own_that_fails_is_told_with_its_place(tmp_path, monkeypatch):
+    (tmp_path / "own_metric.py").write_text(
+        "from penstock.metrics.sums import RowMean\n\n\n"
+        "class Wrong(RowMean):\n    def _row_values(self, preds, target):\n        return preds - targets\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    [metric] = build_metrics(
+        configs({"custom_metric": {"place": "own_metric:Wrong"}}), ["probs"], label="clicked"
+    ).values()
+
+    with pytest.raises(DataError) as caught:
+        metric.update({"probs": np.array([0.25])}, {"clicked": np.array([0])})
+
+    assert str(caught.value) == (
+        "custom_metric 'own_metric:Wrong': fails: NameError: name 'targets' is not defined"
+    )

@@ -1,11 +1,12 @@
 """Which metric reads which prediction: one table, and the objects built from it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.custom import result_name
-from penstock.config.errors import ConfigError, DataError, Problem
+from penstock.config.custom import CustomPart, result_name, told
+from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
 from penstock.config.registry import Registry
 from penstock.metrics.metric import Metric, Values
 from penstock.metrics.reducing import reduced
@@ -68,6 +69,9 @@ class BoundMetric:
     num_classes: int = 1
     """Classes of the task."""
 
+    own_place: str | None = None
+    """Where a metric of one's own stands; None for those of Penstock."""
+
     def update(
         self,
         predictions: Mapping[str, Values],
@@ -76,11 +80,25 @@ class BoundMetric:
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
         columns = () if self.grouping_key is None else (self._group_column(self.grouping_key, groups or {}),)
-        self.metric.update(predictions[self.prediction], labels[self.label], *columns)
+        with self._failures_told():
+            self.metric.update(predictions[self.prediction], labels[self.label], *columns)
 
     def compute(self, collectives: Collectives | None = None) -> float:
         """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
-        return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
+        with self._failures_told():
+            return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        """What fails in a metric of one's own is told with its place."""
+        try:
+            yield
+        except PenstockError:
+            raise
+        except Exception as error:
+            if self.own_place is None:
+                raise
+            raise DataError(f"custom_metric '{self.own_place}': fails: {told(error)}") from error
 
     def _group_column(self, key: str, groups: Mapping[str, Values]) -> Values:
         if key not in groups:
@@ -154,7 +172,11 @@ def _bound(
             problems.append(Problem(place, str(error)))
             continue
         groups = section.grouping_key if METRICS[key].needs_groups else None
-        bound[name] = BoundMetric(name + suffix, metric, prediction, label, groups), config
+        own_place = section.place if isinstance(section, CustomPart) else None
+        bound[name] = (
+            BoundMetric(name + suffix, metric, prediction, label, groups, own_place=own_place),
+            config,
+        )
     if problems:
         raise ConfigError(problems)
     return list(bound.values())
