@@ -67,6 +67,18 @@ def test_what_a_run_does_not_have_is_absent_not_empty(tmp_path: Path) -> None:
     assert headings(page) == ["Quality", "Speed", "Memory", "Data", "Configuration"]
 
 
+def test_a_run_that_ended_before_its_first_line_says_why_it_has_no_curves(tmp_path: Path) -> None:
+    runs = read_runs([write_run(tmp_path / "long"), write_run(tmp_path / "short", [START, END])])
+
+    page = page_of(runs)
+
+    assert (
+        "short has no curves of training: it ended at step 15, before the first line of its log was due; "
+        "a smaller train_config.log_step_count_steps gives some." in page
+    )
+    assert "long has no curves" not in page
+
+
 def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: Path) -> None:
     detailed = {
         **EVALUATIONS[-1],

@@ -1,4 +1,4 @@
-"""How a run ended, where there is more to say than that it came to its end."""
+"""What is to be said of a run as a whole: how it ended, and what its records cannot show."""
 
 from penstock.pipeline.report.markup import Markup, element
 from penstock.pipeline.report.run_record import RunRecord
@@ -18,3 +18,15 @@ def outcome(run: RunRecord) -> Markup | None:
             "calibration and groups on this page are of that step."
         )
     return element("p", element("b", head), *rest, class_="outcome")
+
+
+def too_short_for_curves(run: RunRecord) -> Markup | None:
+    """Why a run that has ended shows nothing of its training: it was over before the first line of the log."""
+    if not run.end or run.steps:
+        return None
+    return element(
+        "p",
+        f"{run.name} has no curves of training: it ended at step {run.num_steps:,}, before the first line of its log "
+        "was due; a smaller train_config.log_step_count_steps gives some.",
+        class_="quiet",
+    )

@@ -15,7 +15,7 @@ from penstock.pipeline.report.data_part import data_table
 from penstock.pipeline.report.evaluations_part import evaluation_table, final_table, remark_list
 from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.memory_part import limit_meter, stages_of_runs
-from penstock.pipeline.report.outcome_part import outcome
+from penstock.pipeline.report.outcome_part import outcome, too_short_for_curves
 from penstock.pipeline.report.quality_part import calibration_chart, groups_of_runs
 from penstock.pipeline.report.run_record import RunRecord
 
@@ -103,7 +103,10 @@ def sections(runs: Sequence[RunRecord], previous: RunRecord | None) -> list[Mark
     """All parts that have something to show."""
     return [
         section("Final metrics", [final_table(runs)] if len(runs) > 1 else []),
-        section("Quality", charts([*quality_charts(runs), calibration_chart(runs)])),
+        section(
+            "Quality",
+            [*map(too_short_for_curves, runs), *charts([*quality_charts(runs), calibration_chart(runs)])],
+        ),
         section("Groups", groups_of_runs(runs)),
         section("Evaluations", [part for run in runs for part in (evaluation_table(run), remark_list(run))]),
         section("Speed", charts(speed_charts(runs))),
