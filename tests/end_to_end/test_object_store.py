@@ -33,7 +33,7 @@ def _trained(folder: Path, data: str, suffix: str) -> Workplace:
         data_config={**SMALL_RUN["data_config"], "with_header": True},
         memory={"limit": "1GiB"},
     )
-    done = place.penstock("train", "run.yaml")
+    done = place.process("train", "run.yaml")
     assert done.code == 0, done.err
     return place
 
@@ -56,7 +56,7 @@ def test_a_run_from_a_store_is_the_run_from_a_disk(
 def test_a_bucket_that_is_not_there(object_store: ObjectStore, tmp_path: Path) -> None:
     place = Workplace(tmp_path, tmp_path, write_run(tmp_path / "run.yaml", tmp_path))
 
-    done = place.penstock("train", "run.yaml", "--train_input_path", "s3://nowhere/train/*.csv")
+    done = place.process("train", "run.yaml", "--train_input_path", "s3://nowhere/train/*.csv")
 
     assert done.code != 0
     assert (
