@@ -1,5 +1,6 @@
 """Parquet: what is given out and held stays inside the share, whatever the file hides."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,46 @@ def test_a_long_text_in_a_dictionary_that_grew_full(tmp_path: Path, share_bytes:
     assert num_rows == len(texts)
 
 
+def _write_mixed_vectors(path: Path) -> pa.Array:
+    """Texts of 256 numbers: the dictionary overflows, and the writer looks at the size of a page every 1,024 rows."""
+    generator = np.random.default_rng(0)
+    words = pa.array(["|".join(f"{number:.6f}" for number in row) for row in generator.random((1_000, 256))])
+    numbers = pa.array(generator.integers(0, 1_000, 20_000).astype(np.int32))
+    texts = pa.DictionaryArray.from_arrays(numbers, words).cast(pa.string())
+    table = pa.table({"vector": texts, "label": generator.integers(0, 2, 20_000).astype(np.float32)})
+    pq.write_table(table, path, row_group_size=10_000)
+    return texts
+
+
+def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_survey_asks_for(
+    tmp_path: Path,
+) -> None:
+    """A row group that turns out too large to be decoded whole has the room that decoding it in parts takes."""
+    texts = _write_mixed_vectors(tmp_path / "a.parquet")
+    survey = survey_path(tmp_path)
+    for share_bytes in (survey.least_bytes, 24 * MIB, survey.ample_bytes - MIB, survey.ample_bytes):
+        share = Share("reader", share_bytes)
+        before_bytes, num_rows, num_batches = pa.total_allocated_bytes(), 0, 0
+        for batch in _open(tmp_path, share):
+            assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes <= share.limit_bytes
+            assert batch.column("vector").equals(texts.slice(num_rows, batch.num_rows))
+            num_rows, num_batches = num_rows + batch.num_rows, num_batches + 1
+
+        assert num_rows == len(texts)
+        assert num_batches <= 4 * 16 * texts.nbytes / share_bytes
+
+
+def test_pages_that_outgrow_a_whole_row_group_are_decoded_in_parts(tmp_path: Path) -> None:
+    """The first page is small, the last takes half of the row group: too much beside all of its rows."""
+    texts = pa.array(["short"] * 20_000 + [LONG] * 600)
+    table = pa.table({"text": pa.concat_arrays([texts, texts])})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, row_group_size=len(texts))
+    share = Share("reader", survey_path(tmp_path).ample_bytes)
+
+    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 4
+    assert pa.Table.from_batches(_open(tmp_path, share)).drop_columns("__row__").equals(table)
+
+
 def test_pages_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
     table = pa.table({"text": _growing(40_000, 2_000)})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
@@ -126,6 +167,23 @@ def test_pages_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) 
         BudgetExceeded, match=r"a.parquet: row group 0 has pages that need 2\d.*MiB in all, but"
     ):
         list(open_path(tmp_path, share_bytes=8 * MIB))
+
+
+def test_pages_that_cannot_fit_beside_the_row_group_before_tell_what_it_keeps(tmp_path: Path) -> None:
+    """The numbers add up: what is needed is more than what the share has beside what is kept."""
+    small, large = pa.array(["a text"] * 400_000), pa.array(["short"] * 20_000 + [LONG] * 1_000)
+    pq.write_table(pa.table({"text": small}), tmp_path / "a.parquet", use_dictionary=False)
+    pq.write_table(pa.table({"text": large}), tmp_path / "b.parquet", use_dictionary=False)
+
+    with pytest.raises(BudgetExceeded) as caught:
+        list(open_path(tmp_path, share_bytes=22 * MIB))
+    numbers = re.search(
+        r"b.parquet: row group 0 has pages that need ([\d.]+)MiB in all, but reading may hold 22MiB, of which "
+        r"([\d.]+)MiB are for rows of the row group before that are still in use; raise memory.limit, or write",
+        str(caught.value),
+    )
+    assert numbers is not None, caught.value
+    assert float(numbers[1]) + float(numbers[2]) > 22
 
 
 def test_a_place_among_batches_that_were_made_smaller_is_found_again(tmp_path: Path) -> None:

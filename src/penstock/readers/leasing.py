@@ -26,6 +26,22 @@ class RollingLease:
         self._needed_bytes = needed_bytes
         self._retained_bytes = retained_bytes
 
+    @property
+    def most_needed_bytes(self) -> int:
+        """What the block in work may hold, whatever the one before it retains."""
+        return self._most_needed_bytes
+
+    def change(self, needed_bytes: int, retained_bytes: int) -> None:
+        """Go on with the present block, of which nothing was given out yet, as if these were its bytes."""
+        extra_bytes = needed_bytes - self._needed_bytes
+        if extra_bytes > 0:
+            self._share.acquire(extra_bytes)
+        else:
+            self._share.release(-extra_bytes)
+        self._held_bytes += extra_bytes
+        self._needed_bytes = needed_bytes
+        self._retained_bytes = retained_bytes
+
     def grow(self, num_bytes: int, retained_bytes: int = 0) -> bool:
         """Take more for the present block, and retain a part of it; False, and nothing taken: it is too much."""
         most_retained_bytes = self._share.limit_bytes - self._most_needed_bytes

@@ -56,9 +56,9 @@ class RowGroupDecoder:
         """All rows of a block, in batches that take at most what the plan says."""
         self._lease.move_on(plan.needed_bytes, plan.retained_bytes)
         self._extra_bytes = 0
-        plan = self._with_mixed_texts(block, plan)
+        plan, groups = self._settled(block, plan)
         first_row = block.first_row
-        parts = self._whole(block, plan) if plan.batch_rows is None else self._paged(block, plan)
+        parts = self._whole(block, groups) if plan.batch_rows is None else self._paged(block, plan, groups)
         for part in parts:
             if part.schema.types == self._schema.types:
                 yield pa.RecordBatch.from_arrays(part.columns, schema=self._schema)
@@ -66,33 +66,51 @@ class RowGroupDecoder:
                 yield from self._written_out(part, plan, first_row)
             first_row += part.num_rows
 
-    def _with_mixed_texts(self, block: RowGroup, plan: BlockPlan) -> BlockPlan:
-        """The plan, with fewer rows at a time where the longest text in every row would not fit."""
-        if not self._texts.mixed:
-            return plan
-        worst_bytes = worst_text_bytes(self._file, self._opened.metadata, block, self._texts.mixed)
-        batch_rows = plan.batch_rows or block.num_rows
-        copies, retained_part = (1, 1) if plan.batch_rows is None else (_COPIES, 0)
-        extra_bytes = copies * worst_bytes * batch_rows // block.num_rows - plan.batch_bytes
-        if self._cover(extra_bytes, retained_part):
-            return plan
-        batch_bytes = self._share.limit_bytes // _MIXED_SHARE
-        fitting_rows = max(1, batch_bytes * block.num_rows // worst_bytes)
-        group_bytes = max(plan.group_bytes, block.paging_bytes)
-        self._cover_pages(block, plan, group_bytes - plan.group_bytes)
-        return replace(plan, batch_rows=min(batch_rows, fitting_rows), group_bytes=group_bytes)
+    def _settled(self, block: RowGroup, plan: BlockPlan) -> tuple[BlockPlan, list[list[str]]]:
+        """The plan that the texts and pages which are really there allow, and the columns to decode together."""
+        mixed = self._texts.mixed
+        worst_bytes = worst_text_bytes(self._file, self._opened.metadata, block, mixed) if mixed else 0
+        groups, page_bytes = self._column_groups(block, plan)
+        if plan.in_parts is not None:
+            if self._cover_pages(plan, page_bytes) and self._cover(worst_bytes - plan.batch_bytes, 1):
+                return plan, groups
+            plan = self._changed(plan.in_parts)
+            groups, page_bytes = self._column_groups(block, plan)
+        if not self._cover_pages(plan, page_bytes):
+            # Several groups of columns would be read anew for each of the smaller batches.
+            smaller = self._changed(plan.in_smaller_batches(_SHRINK)) if len(groups) == 1 else plan
+            if not self._cover_pages(smaller, page_bytes):
+                raise BudgetExceeded(self._pages_too_large(block, smaller, page_bytes))
+            plan = smaller
+        return replace(plan, batch_rows=self._fitting_rows(block, plan, worst_bytes)), groups
 
-    def _whole(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
-        groups = self._column_groups(block, plan)
+    def _changed(self, plan: BlockPlan) -> BlockPlan:
+        """Another plan for the block in work, with its bytes leased."""
+        self._lease.change(plan.needed_bytes, plan.retained_bytes)
+        self._extra_bytes = 0
+        return plan
+
+    def _fitting_rows(self, block: RowGroup, plan: BlockPlan, worst_bytes: int) -> int:
+        """How many rows at a time: fewer than planned where the longest text in every row would not fit."""
+        batch_rows = plan.batch_rows or 1
+        if self._cover(_COPIES * worst_bytes * batch_rows // block.num_rows - plan.batch_bytes):
+            return batch_rows
+        batch_bytes = self._share.limit_bytes // _MIXED_SHARE
+        if not self._cover(_COPIES * (batch_bytes - plan.batch_bytes)):
+            batch_bytes = plan.batch_bytes
+        return min(batch_rows, max(1, batch_bytes * block.num_rows // worst_bytes))
+
+    def _whole(self, block: RowGroup, groups: Sequence[list[str]]) -> Iterator[pa.RecordBatch]:
         columns: dict[str, Any] = {}
         for names in groups:
             table = self._opened.read_row_group(block.index, columns=names, use_threads=self._on_threads)
             columns.update({name: table.column(name) for name in names})
         yield from pa.table({name: columns[name] for name in self._schema.names}).to_batches()
 
-    def _paged(self, block: RowGroup, plan: BlockPlan) -> Iterator[pa.RecordBatch]:
+    def _paged(
+        self, block: RowGroup, plan: BlockPlan, groups: Sequence[list[str]]
+    ) -> Iterator[pa.RecordBatch]:
         batch_rows, done = plan.batch_rows or 1, 0
-        groups = self._column_groups(block, plan)
         while done < block.num_rows:
             for batch in _from_row(done, self._parts(block, groups, batch_rows)):
                 if not self._is_held(batch, block, plan):
@@ -122,10 +140,13 @@ class RowGroupDecoder:
             batch_rows, row_groups=[block.index], columns=names, use_threads=False
         )
 
-    def _column_groups(self, block: RowGroup, plan: BlockPlan) -> list[list[str]]:
-        """The wanted columns, in groups whose pages fit together; where they may not, pages are looked at."""
+    def _column_groups(self, block: RowGroup, plan: BlockPlan) -> tuple[list[list[str]], int]:
+        """The wanted columns in groups whose pages fit together, and the most that the pages of one take.
+
+        Where they may not fit, all pages are looked at.
+        """
         if block.most_paging_bytes <= plan.group_bytes:
-            return [list(self._schema.names)]
+            return [list(self._schema.names)], block.most_paging_bytes
         costs = column_costs(
             self._opened, block.index, self._schema.names, self._texts.coded, pages_of=all_pages
         )
@@ -138,17 +159,23 @@ class RowGroupDecoder:
             groups[-1].append(name)
             group_bytes += cost.paging_bytes
             most_bytes = max(most_bytes, group_bytes)
-        self._cover_pages(block, plan, most_bytes - plan.group_bytes)
-        return groups
+        return groups, most_bytes
 
-    def _cover_pages(self, block: RowGroup, plan: BlockPlan, extra_bytes: int) -> None:
-        if extra_bytes > 0 and not self._lease.grow(extra_bytes):
-            raise BudgetExceeded(
-                f"{self._file.path}: row group {block.index} has pages that need "
-                f"{format_size(plan.needed_bytes + extra_bytes)} in all, but {self._share.name} may hold "
-                f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or write the file with "
-                "smaller pages"
-            )
+    def _cover_pages(self, plan: BlockPlan, page_bytes: int) -> bool:
+        """Whether the block may hold such pages at once; the lease grows to it."""
+        return page_bytes <= plan.group_bytes or self._lease.grow(page_bytes - plan.group_bytes)
+
+    def _pages_too_large(self, block: RowGroup, plan: BlockPlan, page_bytes: int) -> str:
+        limit_bytes, room_bytes = self._share.limit_bytes, self._lease.most_needed_bytes
+        needed_bytes = plan.needed_bytes + page_bytes - plan.group_bytes
+        room = f"{self._share.name} may hold {format_size(limit_bytes)}"
+        if room_bytes < limit_bytes:
+            kept = format_size(limit_bytes - room_bytes)
+            room += f", of which {kept} are for rows of the row group before that are still in use"
+        return (
+            f"{self._file.path}: row group {block.index} has pages that need {format_size(needed_bytes)} in all, "
+            f"but {room}; raise {self._share.setting}, or write the file with smaller pages"
+        )
 
     def _is_held(self, batch: pa.RecordBatch, block: RowGroup, plan: BlockPlan) -> bool:
         """Whether the lease covers a batch as it really came."""

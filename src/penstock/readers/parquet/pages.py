@@ -18,6 +18,8 @@ STREAM_BYTES = 64 * KIB
 """Read at once from the file, per column."""
 _USUAL_PAGE_BYTES = 9 * MIB // 8
 """What writers make a page by default, and a little more."""
+_WRITTEN_AT_ONCE = 1024
+"""Values that writers add to a page before they look at its size."""
 PagesOf = Callable[[pa.NativeFile, pq.ColumnChunkMetaData], "ChunkPages"]
 """A way to know the pages of a chunk."""
 _PROBED_FROM_BYTES = 128 * KIB
@@ -51,7 +53,10 @@ def dictionary_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> Ch
     """What can be expected with a look at the dictionaries of texts alone, and at no data page."""
     pages = _at_most(chunk)
     page = read_page_header(source, chunk_start(chunk)) if has_unknown_dictionary(chunk) else None
-    return pages if page is None else _with_dictionary(pages, page)
+    if page is None:
+        return pages
+    pages = _with_dictionary(pages, page)
+    return replace(pages, page_bytes=_bytes_behind_dictionary(pages, chunk))
 
 
 def first_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
@@ -67,8 +72,8 @@ def first_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPa
     if page is None:
         return pages
     # Behind a dictionary that grew full come pages of another encoding, larger than the first.
-    page_bytes = max(2 * page.size_bytes, _USUAL_PAGE_BYTES if chunk.has_dictionary_page else 0)
-    return replace(pages, page_bytes=min(total_bytes, page_bytes))
+    behind_bytes = _bytes_behind_dictionary(pages, chunk) if chunk.has_dictionary_page else 0
+    return replace(pages, page_bytes=min(total_bytes, max(2 * page.size_bytes, behind_bytes)))
 
 
 def all_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPages:
@@ -88,6 +93,13 @@ def all_pages(source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> ChunkPage
             pages = replace(pages, page_bytes=page.size_bytes)
         offset = page.end
     return pages
+
+
+def _bytes_behind_dictionary(pages: ChunkPages, chunk: pq.ColumnChunkMetaData) -> int:
+    """A usual page and what is written at once, of values as long as the dictionary's; at most what the chunk has."""
+    mean_bytes = pages.dictionary_bytes // max(1, pages.num_dictionary_values)
+    page_bytes = _USUAL_PAGE_BYTES + mean_bytes * _WRITTEN_AT_ONCE
+    return max(0, min(page_bytes, chunk.total_uncompressed_size - pages.dictionary_bytes))
 
 
 def _with_dictionary(pages: ChunkPages, page: PageHeader) -> ChunkPages:

@@ -1,7 +1,7 @@
 """Deciding before the start how each row group is decoded, so that the reader stays inside its share."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from penstock.config.errors import BudgetExceeded
@@ -40,13 +40,25 @@ class BlockPlan:
     """Columns are decoded in groups whose pages take at most this."""
     batch_bytes: int
     """What a batch may take, decoded in part or with its texts written out."""
+    in_parts: "BlockPlan | None" = None
+    """Of a whole row group: how it is decoded where its texts or pages turn out too large for that."""
+
+    def in_smaller_batches(self, times: int) -> "BlockPlan":
+        """The same with so many times fewer rows at a time, which leaves more for pages."""
+        batch_bytes = max(1, self.batch_bytes // times)
+        return replace(
+            self,
+            batch_rows=max(1, (self.batch_rows or 1) // times),
+            needed_bytes=self.needed_bytes - _BATCHES * (self.batch_bytes - batch_bytes),
+            batch_bytes=batch_bytes,
+        )
 
 
 def plan_blocks(blocks: Sequence[RowGroup], files: Sequence[DataFile], share: Share) -> list[BlockPlan]:
     """Whole where two row groups fit the share (and are not huge), else page by page.
 
-    What one block needs and what its predecessor retains always fit the share together, in any order. Raises
-    BudgetExceeded where a row group does not even fit page by page.
+    What one block needs, whole or in parts, and what its predecessor retains always fit the share together, in any
+    order. Raises BudgetExceeded where a row group does not even fit page by page.
     """
     whole = [_whole(block, share.limit_bytes) for block in blocks]
     paged = [_paged(block, share.limit_bytes) for block in blocks]
@@ -56,13 +68,14 @@ def plan_blocks(blocks: Sequence[RowGroup], files: Sequence[DataFile], share: Sh
         is_whole = at_once.retained_bytes <= most_retained_bytes
         if not is_whole and by_page.needed_bytes > share.limit_bytes:
             raise BudgetExceeded(_too_large(block, by_page, files[block.file_index], share))
-        plans.append(at_once if is_whole else by_page)
+        plans.append(replace(at_once, in_parts=by_page) if is_whole else by_page)
     return plans
 
 
 def most_needed_bytes(plans: Sequence[BlockPlan], limit_bytes: int) -> int:
     """To what a block in work may grow beyond its plan; the rest of the share is for what blocks retain."""
-    needed_bytes = max((plan.needed_bytes for plan in plans), default=0)
+    ways = [*plans, *(plan.in_parts for plan in plans if plan.in_parts is not None)]
+    needed_bytes = max((plan.needed_bytes for plan in ways), default=0)
     retained_bytes = max((plan.retained_bytes for plan in plans), default=0)
     if not retained_bytes:
         return limit_bytes
@@ -126,9 +139,12 @@ def _fit(blocks: Sequence[RowGroup], limit_bytes: int) -> bool:
 
 
 def _most_retained_bytes(whole: Sequence[BlockPlan], paged: Sequence[BlockPlan], limit_bytes: int) -> int:
-    """The size up to which row groups are decoded whole: the largest with which any two neighbours fit."""
+    """The size up to which row groups are decoded whole: the largest with which any two neighbours fit.
+
+    Any of them may turn out too large for that, and is then decoded in parts.
+    """
     order = sorted(range(len(whole)), key=lambda index: whole[index].retained_bytes)
-    most_paged_bytes = 0
+    most_paged_bytes = max((plan.needed_bytes for plan in paged), default=0)
     most_whole_bytes = list(accumulate((whole[index].needed_bytes for index in order), max))
     for rank, index in reversed(list(enumerate(order))):
         retained_bytes = whole[index].retained_bytes
@@ -136,7 +152,6 @@ def _most_retained_bytes(whole: Sequence[BlockPlan], paged: Sequence[BlockPlan],
         is_small = retained_bytes - whole[index].batch_bytes <= _MOST_WHOLE_BYTES
         if is_small and retained_bytes + neighbour_bytes <= limit_bytes:
             return retained_bytes
-        most_paged_bytes = max(most_paged_bytes, paged[index].needed_bytes)
     return -1
 
 
