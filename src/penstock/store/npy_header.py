@@ -20,6 +20,7 @@ _DAMAGED = (ValueError, struct.error, TypeError, SyntaxError, tokenize.TokenErro
 """What NumPy raises of a header whose text is no longer a dict of Python."""
 _LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 """Of the text, in front of it."""
+_LEAST_BYTES = 12
 _READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 
 
@@ -45,6 +46,12 @@ def read_npy_header(stream: IO[bytes], place: str) -> NpyHeader:
         return _parsed(version, length, stream.read(length))
     except _DAMAGED as error:
         raise DataError(f"{place}: is not a NumPy array, or is cut short: {_first_line(error)}") from error
+
+
+def npy_header_bytes(beginning: bytes) -> int:
+    """How long the header is that begins so, with all that stands before its text; 0 where that cannot be told."""
+    length = _LENGTHS.get((beginning[6], beginning[7])) if len(beginning) >= _LEAST_BYTES else None
+    return 0 if length is None else 8 + length.size + int(length.unpack_from(beginning, 8)[0])
 
 
 @functools.lru_cache(maxsize=256)

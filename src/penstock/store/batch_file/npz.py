@@ -19,11 +19,12 @@ from penstock.config.errors import DataError
 from penstock.store.batch_file.header import BatchHeader, StoredArray, check_lengths
 from penstock.store.batch_file.values import Values, chunks
 from penstock.store.checksums import checksum_of_rest
-from penstock.store.npy_header import MOST_HEADER_BYTES, read_npy_header
+from penstock.store.npy_header import MOST_HEADER_BYTES, npy_header_bytes, read_npy_header
 from penstock.store.zip_members import check_readable, member_offset, reading_archive
 
 _SUFFIX = ".npy"
 _METHODS = {"none": zipfile.ZIP_STORED, "zlib": zipfile.ZIP_DEFLATED}
+_USUAL_HEADER_BYTES = 256
 _COMPRESSIONS = {method: compression for compression, method in _METHODS.items()}
 
 
@@ -72,7 +73,7 @@ def _stored_array(
     start = member_offset(lambda num_bytes, offset: _read_at(stream, num_bytes, offset), info)
     is_stored = info.compress_type == zipfile.ZIP_STORED
     if is_stored:
-        begin = io.BytesIO(_read_at(stream, min(info.file_size, MOST_HEADER_BYTES), start))
+        begin = io.BytesIO(_read_beginning(stream, info.file_size, start))
     else:
         with reading_archive(place), archive.open(info) as member:
             begin = io.BytesIO(member.read(min(info.file_size, MOST_HEADER_BYTES)))
@@ -99,6 +100,14 @@ def _check_size(place: str, has_objects: bool, found_bytes: int, array_bytes: in
             f"{place} is cut short or damaged: its shape needs {array_bytes} bytes, but there are {found_bytes}; "
             "write it again"
         )
+
+
+def _read_beginning(stream: BinaryIO, member_bytes: int, start: int) -> bytes:
+    """The header of a member and what follows; few headers are longer than usual."""
+    beginning = _read_at(stream, min(member_bytes, _USUAL_HEADER_BYTES), start)
+    if npy_header_bytes(beginning) <= len(beginning):
+        return beginning
+    return _read_at(stream, min(member_bytes, MOST_HEADER_BYTES), start)
 
 
 def _read_at(stream: BinaryIO, num_bytes: int, offset: int) -> bytes:

@@ -61,9 +61,14 @@ class Batches:
         try:
             found = path.stat()
         except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise unreadable(path, error) from error
         if (found.st_size, found.st_mtime_ns) != (self.file_bytes[batch], self.modified_ns[batch]):
             raise DataError(f"{path}: was changed while it was merged; merge again when nobody writes to it")
+
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    """Says that it is a batch file that cannot be read, and not the store that cannot be written."""
+    return DataError(f"{path}: cannot be read: {error.strerror or error}")
 
 
 def find_batches(

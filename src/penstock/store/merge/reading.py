@@ -3,9 +3,7 @@
 import math
 import os
 import zlib
-from collections.abc import Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +15,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.store.batch_file import load_batch, read_array, read_header
 from penstock.store.batch_file.values import Values
-from penstock.store.merge.batches import Batches
+from penstock.store.merge.batches import Batches, unreadable
 
 Rows = NDArray[np.uint8]
 """Samples of one array as bytes: (samples, bytes of a sample)."""
@@ -40,6 +38,7 @@ class BatchReader:
     ) -> None:
         """`checker` takes checksums of large chunks, while their bytes are written."""
         self.path: Path = batches.paths[batch]
+        self.num_samples = int(batches.num_samples[batch])
         self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
         self._buffer = np.empty(0, np.uint8)
         self._checker = checker
@@ -47,13 +46,10 @@ class BatchReader:
         self._checksums: dict[int, int] = {}
         self._decoded: dict[int, Rows] = {}
         batches.check_unchanged(batch)
-        with _clear_errors(self.path):
+        try:
             self._source = os.open(self.path, os.O_RDONLY)
-
-    @property
-    def num_samples(self) -> int:
-        """Of the file."""
-        return int(self._batches.num_samples[self._batch])
+        except OSError as error:
+            raise unreadable(self.path, error) from error
 
     def chunk_rows(self, column: int) -> int:
         """How many samples of an array to read at a time."""
@@ -98,8 +94,10 @@ class BatchReader:
     def _fill(self, content: Rows, column: int, start: int) -> None:
         offset, filled = int(self._batches.offsets[self._batch, column]) + start, 0
         while filled < len(content):
-            with _clear_errors(self.path):
+            try:
                 count = os.preadv(self._source, [content[filled:].data], offset + filled)
+            except OSError as error:
+                raise unreadable(self.path, error) from error
             if not count:
                 name = self._batches.schema.arrays[column].name
                 raise DataError(f"{self.path}: ends in array '{name}'; write it again")
@@ -144,15 +142,6 @@ class BatchReader:
                     self._check(column, crc)
         finally:
             os.close(self._source)
-
-
-@contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    """Say that it is the file that cannot be read, and not the store that cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def _as_rows(values: Values) -> Rows:
