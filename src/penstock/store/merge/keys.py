@@ -36,7 +36,11 @@ class KeyStream:
 
     def of_rows(self, first: int, count: int) -> Keys:
         """Those of some samples behind each other."""
-        return self.of_values(np.arange(first + 1, first + count + 1, dtype=np.uint64))
+        return self.at_rows(np.arange(first, first + count))
+
+    def at_rows(self, rows: NDArray[np.int64]) -> Keys:
+        """Those of any samples."""
+        return self.of_values((rows + 1).astype(np.uint64))
 
     def of_values(self, values: Keys) -> Keys:
         """Those that belong to numbers instead of places; equal ones get the same."""

@@ -33,7 +33,7 @@ def places_of_rows(plan: MergePlan, rows: NDArray[np.int64]) -> tuple[Places, Pl
 def _shuffled(plan: MergePlan, rows: NDArray[np.int64], splits: Places) -> Places:
     """How many samples of the same split have a lower random number."""
     keys = KeyStream(ORDER, plan.options.seed)
-    wanted = np.concatenate([keys.of_rows(int(row), 1) for row in rows])
+    wanted = keys.at_rows(rows)
     positions = np.zeros(len(rows), np.int64)
     for batch, first in enumerate(plan.first_rows.tolist()):
         found = keys.of_rows(first, int(plan.batches.num_samples[batch]))
