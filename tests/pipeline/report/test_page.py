@@ -195,6 +195,14 @@ def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: 
     assert page.count('<i class="key mark"></i>step 10, restored') == 2  # loss and auc
 
 
+def test_a_run_that_was_interrupted_says_of_which_step_its_figures_are(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=EVALUATIONS[:1]))])
+    evaluated_at_its_end = page_of([read_run(write_run(tmp_path / "two"))])
+
+    assert f"<span>auc</span><span>of step {EVALUATIONS[0]['step']}</span>" in page
+    assert "<span>of step" not in evaluated_at_its_end
+
+
 def test_a_run_to_its_end_that_went_back_did_not_stop_early(tmp_path: Path) -> None:
     end = {**EARLY_END, "stopped_because": None}
     page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])

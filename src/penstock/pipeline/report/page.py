@@ -52,8 +52,12 @@ def header(runs: Sequence[RunRecord], names: str) -> Markup:
 
 
 def final_tiles(run: RunRecord) -> list[Markup]:
-    """The first losses and metrics of what the run ended with; of one that is undefined the reason."""
-    of_step = None if run.restored_step is None else f"of step {run.restored_step:,}"
+    """The first losses and metrics of what the run ended with; of one that is undefined the reason.
+
+    Where they are not of the last step, as after an interruption or a step back, they say of which.
+    """
+    step = run.final_evaluation.get("step")
+    of_step = None if step in (None, run.num_steps) else f"of step {step:,}"
     reasons = run.final_evaluation.get("remarks") or {}
     return [
         tile(name, "undefined", reasons.get(name), of_step)
