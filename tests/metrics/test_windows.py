@@ -51,6 +51,15 @@ def test_a_first_value_of_zero_is_a_value():
     assert [step(metric, error) for error in (0.0, 1.0)] == pytest.approx([0.0, 0.1])
 
 
+def test_an_infinite_window_is_forgotten_with_the_next():
+    metric = TrainMetricWrapper(MeanAbsoluteError(), 0.9, decay_step=1)
+
+    metric.update([math.inf], [0.0])
+    assert metric.compute() == math.inf
+    metric.update([0.5], [0.0])
+    assert metric.compute() == 0.5
+
+
 def test_a_batch_without_rows_advances_the_count_and_adds_nothing():
     metric = TrainMetricWrapper(MeanAbsoluteError(), decay_step=2)
     step(metric, 0.3)

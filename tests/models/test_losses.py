@@ -1,5 +1,7 @@
 """Losses and sample weights by their formulas."""
 
+import math
+
 import pytest
 import torch
 
@@ -34,6 +36,16 @@ def test_weights_are_divided_by_their_mean():
 
     assert weighted_mean(losses, weights).item() == pytest.approx((losses * weights / 2.0).mean().item())
     assert weighted_mean(losses, None).item() == pytest.approx(7 / 3)
+
+
+def test_the_loss_of_a_row_without_weight_may_be_infinite():
+    losses = torch.tensor([1.0, 2.0, math.inf, math.nan], requires_grad=True)
+
+    mean = weighted_mean(losses, torch.tensor([1.0, 3.0, 0.0, 0.0]))
+    mean.backward()
+
+    assert mean.item() == 1.75
+    assert losses.grad.tolist() == [0.25, 0.75, 0.0, 0.0]
 
 
 def test_rows_of_weight_zero_change_nothing():

@@ -182,10 +182,11 @@ class TrainMetricWrapper:
         self._take(value, kept_rate=self._decay_rate)
 
     def _take(self, value: float, kept_rate: float) -> None:
+        """Mix a window into the value so far; one that is infinite would never fade, and is replaced."""
         if math.isnan(value):
             return
         mixed = kept_rate * self._value + (1.0 - kept_rate) * value
-        self._value = mixed if self._has_value and kept_rate else value
+        self._value = mixed if math.isfinite(self._value) and kept_rate else value
         self._has_value = True
 
 

@@ -227,10 +227,12 @@ def class_labels(labels_B: torch.Tensor, logits_BK: torch.Tensor, loss: str) -> 
 def weighted_mean(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
     """Mean over the rows of loss * weight / (mean weight); 0 when every weight is 0.
 
-    A row of weight 0 changes neither the value nor the gradient: the number of rows cancels out.
+    A row of weight 0 changes neither the value nor the gradient: the number of rows cancels out, and its loss, which
+    may be infinite, is not looked at.
     """
     if weights is None:
         return losses.mean()
     weights = weights.to(losses.dtype)
     total = weights.sum()
-    return (losses * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
+    counted = torch.where(weights == 0, torch.zeros_like(losses), losses)
+    return (counted * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
