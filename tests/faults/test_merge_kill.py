@@ -20,6 +20,7 @@ OPTIONS = {
     "plain": MergeOptions(part_bytes=1 << 20),
     "splits": MergeOptions(part_bytes=1 << 20, splits=SplitShares(0.6, 0.2, 0.2), heads="npy"),
     "shuffled": MergeOptions(part_bytes=1 << 20, splits=SplitShares(), shuffle=True, memory_bytes=4 << 20),
+    "parquet": MergeOptions(part_bytes=1 << 20, splits=SplitShares(), target="parquet", compression="zstd"),
     "two processes": MergeOptions(part_bytes=1 << 20, shuffle=True, workers=2, memory_bytes=8 << 20),
 }
 PROGRAM = """
