@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from penstock.config.check import key_problems
 from penstock.optim.sections import DenseOptimizer, ExponentialDecayLR, ManualStepLR, SparseOptimizer
 
 
@@ -32,6 +33,20 @@ def test_a_written_schedule_has_one_rate_for_each_size():
         ManualStepLR.model_validate({"schedule_sizes": [10, 20], "learning_rates": [0.1]})
     with pytest.raises(ValidationError, match=r"must rise; they are \[20, 10\]"):
         ManualStepLR.model_validate({"schedule_sizes": [20, 10], "learning_rates": [0.1, 0.01]})
+
+
+def test_tables_cannot_have_an_optimizer_of_ones_own():
+    found = key_problems({"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}, SparseOptimizer)
+
+    assert [(finding.place, finding.message) for finding in found] == [
+        (
+            ("custom_optimizer",),
+            (
+                "cannot be used: fused kernels update tables, which nothing in Python can replace; "
+                "it is for dense_optimizer"
+            ),
+        )
+    ]
 
 
 def test_a_pattern_of_nothing_is_refused():

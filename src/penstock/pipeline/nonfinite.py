@@ -43,7 +43,7 @@ class NonfiniteBatches:
         is_written = num_skipped <= MAX_FILES or self._choice is OnNonfinite.error
         path = self._write(progress, batch, outcome) if is_written else self._folder
         found = (
-            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows} rows{place(batch)}"
+            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows:,} rows{place(batch)}"
             f"{first_bad_row(batch, outcome.predictions)}; the rows are in {path}"
         )
         if self._choice is OnNonfinite.error:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
+from penstock.config.markers import Refused
 from penstock.config.section import Section
+from penstock.optim.sections.dense import CustomOptimizer
 from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay
 from penstock.optim.sections.schedules import ScheduleOptions
 
@@ -148,3 +150,9 @@ class SparseOptimizer(ScheduleOptions):
     partial_rowwise_adam_optimizer: FusedPartialRowWiseAdamOptimizer | None = None
     adadelta_optimizer: FusedAdadeltaOptimizer | None = None
     rmsprop_optimizer: FusedRMSpropOptimizer | None = None
+    custom_optimizer: Annotated[
+        CustomOptimizer | None,
+        Refused(
+            "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
+        ),
+    ] = None
