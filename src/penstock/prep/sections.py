@@ -102,7 +102,18 @@ class Splits(Section):
         return self
 
 
-_NUMBER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
+_NUMBER_TYPES = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "float16",
+    "float32",
+    "float64",
+)
 
 
 def _number_type(name: str) -> str:
