@@ -19,10 +19,11 @@ def test_the_mean_loss_is_of_the_steps_since_it_was_last_asked_for():
 
     progress.count(4, loss=1.0)
     progress.count(4, loss=3.0)
-    assert progress.take_window_loss() == 2.0
+    assert progress.mean_loss() == 2.0
+    progress.close_window()
 
     progress.count(4, loss=7.0)
-    assert progress.take_window_loss() == 7.0
+    assert progress.mean_loss() == 7.0
 
 
 def test_goes_on_from_its_state():

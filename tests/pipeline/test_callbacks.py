@@ -47,6 +47,7 @@ def test_a_callback_is_told_what_happens_in_order(desk):
         ("on_log", 2, logged),
         ("on_save", 2, []),
         ("on_eval", 2, found),
+        ("on_log", 3, logged),
         ("on_save", 3, found),
         ("on_eval", 3, found),
         ("on_end", 3, found),

@@ -60,11 +60,13 @@ class TrainingProgress:
         self.epoch += 1
         self.epoch_steps = self.epoch_overflows = 0
 
-    def take_window_loss(self) -> float:
-        """The mean loss of the steps since this was last asked."""
-        mean = self.window_loss / self.window_steps
+    def mean_loss(self) -> float:
+        """Of the steps since the last window was closed."""
+        return self.window_loss / self.window_steps
+
+    def close_window(self) -> None:
+        """Begin a new mean."""
         self.window_steps, self.window_loss = 0, 0.0
-        return mean
 
     def state_dict(self) -> State:
         """All counts."""

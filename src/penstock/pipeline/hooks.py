@@ -1,7 +1,9 @@
 """Who listens to a training run: the bar, the log, checkpoints, evaluations and callbacks."""
 
+import json
 import math
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -86,6 +88,7 @@ class TrainingHooks:
             self._recall_evaluation(progress.step)
         self._former_end = None if self._started_afresh else told_end(saver.folder.log.read(), progress.step)
         self._header_written = False
+        self._stopwatch = Stopwatch()
 
     def __enter__(self) -> Self:
         self._observers.__enter__()
@@ -122,11 +125,8 @@ class TrainingHooks:
             fields=lambda: self._log.fields(progress, outcome.loss, stopwatch, metrics.compute())
         )
         self._observers.after_step(progress.step, stopwatch)
-        logged = self._log.record(progress, stopwatch, metrics.compute, metrics.remarks)
-        if logged is not None:
-            self._observers.after_log(progress.step, logged)
-            self._callbacks.tell("on_log", progress.step, logged)
-            self._save_if_asked(progress)
+        self._stopwatch = stopwatch
+        self._tell_of_line(progress, self._log.record(progress, stopwatch, metrics.compute, metrics.remarks))
 
     def on_nonfinite(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
         """Stop with the rows written aside, or tell that they are passed over."""
@@ -185,6 +185,10 @@ class TrainingHooks:
     def finish(self) -> None:
         """Save the last step and evaluate it, where that is not done; an interrupted run is saved only."""
         progress = self._training.progress
+        if not self.interrupted():
+            metrics = self._training.train_metrics
+            logged = self._log.record_last(progress, self._stopwatch, metrics.compute, metrics.remarks)
+            self._tell_of_line(progress, logged)
         self.on_save_due(progress)
         if not self.interrupted():
             self.on_evaluate_due(progress)
@@ -230,6 +234,13 @@ class TrainingHooks:
         evaluation = recalled(self._saver.folder.evaluations.read(), progress.evaluated_step)
         self._callbacks.tell("on_save", progress.step, told(evaluation))
 
+    def _tell_of_line(self, progress: TrainingProgress, logged: Mapping[str, float] | None) -> None:
+        """Tell of a line of the log, where one was written."""
+        if logged is not None:
+            self._observers.after_log(progress.step, logged)
+            self._callbacks.tell("on_log", progress.step, logged)
+            self._save_if_asked(progress)
+
     def _save_if_asked(self, progress: TrainingProgress) -> None:
         if self._callbacks.take_save_request():
             self.on_save_due(progress)
@@ -251,7 +262,7 @@ class TrainingHooks:
             epoch=progress.epoch,
             skipped_batches=progress.skipped_batches,
             overflowed_batches=progress.overflowed_batches,
-            stopped_because=self.stop_reason,
+            stopped_because="a signal; --continue_train goes on" if self._stop else self.stop_reason,
             restored_step=self.restored_step,
             shuffle=None if quality is None else quality.score(),
             left_out_rows=None if quarantine is None else len(quarantine),
@@ -265,7 +276,7 @@ class TrainingHooks:
         )
 
     def _write_header(self, steps_before: int) -> None:
-        """What the run is, on disk: its final config, versions, and the plan of its memory."""
+        """What the run is, on disk: its final config, versions, data, and the plan of its memory."""
         if self._header_written:
             return
         self._header_written = True
@@ -276,6 +287,10 @@ class TrainingHooks:
         (folder.path / MARK).unlink(missing_ok=True)
         folder.write_text(folder.run_file, dump_yaml(self._run))
         folder.write_version(self._training.source.fingerprint())
+        if self._training.data_profile is not None:
+            folder.write_text(
+                folder.data_profile, json.dumps(self._training.data_profile, indent=1, default=str) + "\n"
+            )
         shares = {share.name: share.limit_bytes for share in self._training.budget.shares.values()}
         self._log.tell(
             "start",

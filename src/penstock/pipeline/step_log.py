@@ -52,10 +52,36 @@ class StepLog:
         """
         if progress.step % self._every:
             return None
+        logged = self._write_line(progress, stopwatch, metrics(), remarks())
+        progress.close_window()
+        return logged
+
+    def record_last(
+        self,
+        progress: TrainingProgress,
+        stopwatch: Stopwatch,
+        metrics: Callable[[], Mapping[str, float]] = dict,
+        remarks: Callable[[], Mapping[str, str]] = dict,
+    ) -> dict[str, float] | None:
+        """Write a line of the steps since the last one, where a run ends in between; gives its numbers by name.
+
+        The window stays open: a run that goes on later writes the same lines as one that never ended.
+        """
+        if not progress.window_steps or _has_line(self._journal.read(), progress.step):
+            return None
+        return self._write_line(progress, stopwatch, metrics(), remarks())
+
+    def _write_line(
+        self,
+        progress: TrainingProgress,
+        stopwatch: Stopwatch,
+        trained: Mapping[str, float],
+        remarked: Mapping[str, str],
+    ) -> dict[str, float]:
         now = time.perf_counter()
         rates = dict(self._learning_rates(progress))
         numbers = {
-            "loss": progress.take_window_loss(),
+            "loss": progress.mean_loss(),
             "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
             "steps_per_second": round((progress.step - self._step) / (now - self._since), 3),
             "waiting_share": round(stopwatch.waiting_share(), 4),
@@ -63,7 +89,6 @@ class StepLog:
             **self._machine.since_last(),
             **({"loss_scale": self._scaling.scale} if self._scaling is not None else {}),
         }
-        trained, remarked = dict(metrics()), dict(remarks())
         self._journal.write(
             {
                 "step": progress.step,
@@ -71,12 +96,12 @@ class StepLog:
                 "rows": progress.rows,
                 "learning_rate": rates,
                 **numbers,
-                **({"train_metrics": trained} if trained else {}),
-                **({"train_remarks": remarked} if remarked else {}),
+                **({"train_metrics": dict(trained)} if trained else {}),
+                **({"train_remarks": dict(remarked)} if remarked else {}),
             }
         )
         self._rows, self._step, self._since = progress.rows, progress.step, now
-        return numbers | {f"learning_rate/{name}": rate for name, rate in rates.items()} | trained
+        return numbers | {f"learning_rate/{name}": rate for name, rate in rates.items()} | dict(trained)
 
     def tell(self, event: str, step: int, **facts: Any) -> None:
         """Write a line that is not about steps: a plan, a save, the end."""
@@ -111,6 +136,11 @@ def rates_line(rates: Mapping[str, float]) -> str:
     if len(rates) == 1:
         return "".join(f"{rate:.3g}" for rate in rates.values())
     return ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
+
+
+def _has_line(records: Iterable[Mapping[str, Any]], step: int) -> bool:
+    """Whether the log tells of this step already: a run was killed behind its last line, before it told its end."""
+    return any(record["step"] == step and "event" not in record for record in records)
 
 
 def told_end(records: Iterable[Mapping[str, Any]], step: int) -> Mapping[str, Any] | None:
