@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,4 +183,52 @@ def test_a_loss_that_is_not_one_number_for_each_row_is_told(desk, monkeypatch):
     done = desk.penstock("train", "run.yaml")
 
     assert "custom_loss 'mean_loss:make': gives shape () for 4 rows; give one loss for each" in done.stderr
+    assert done.exit_code == 1
+
+
+METRICS_WITH_A_TYPO = """\
+from own_parts import Brier
+
+class Update(Brier):
+    def update(self, preds, target):
+        super().update(pred, target)
+
+class Compute(Brier):
+    def compute(self):
+        return self.totl
+
+class State(Brier):
+    def state_dict(self):
+        return {"total": self.totl}
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "train"])
+@pytest.mark.parametrize(
+    ("name", "problem", "metrics", "end"),
+    [
+        ("Update", "NameError: name 'pred' is not defined", "metrics", "}]"),
+        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "metrics", "}]"),
+        ("Update", "NameError: name 'pred' is not defined", "train_metrics", ", decay_step: 9}]"),
+        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "train_metrics", "}]"),
+        ("State", "AttributeError: 'State' object has no attribute 'totl'", "train_metrics", "}]"),
+    ],
+)
+def test_a_typo_in_a_metric_is_told_by_check_as_by_train(
+    desk, monkeypatch, command, name, problem, metrics, end
+):
+    (desk.folder / "typo.py").write_text(METRICS_WITH_A_TYPO)
+    monkeypatch.syspath_prepend(str(desk.folder))
+    monkeypatch.delitem(sys.modules, "typo", raising=False)
+    desk.write_run(
+        (
+            "  metrics: [{auc: {}}]\n",
+            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}{end}\n',
+        ),
+        ("  num_epochs: 1\n", "  num_epochs: 1\n  log_step_count_steps: 1\n"),
+    )
+
+    done = desk.penstock(command, "run.yaml")
+
+    assert done.stderr.splitlines()[-1] == f"error: custom_metric 'typo:{name}': fails: {problem}"
     assert done.exit_code == 1

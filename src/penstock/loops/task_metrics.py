@@ -76,7 +76,11 @@ class TaskMetrics:
                 name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()
             }
         self._tell_share(computing=True)
-        return {name: metric.compute() for name, metric in self._told().items()}
+        values = {}
+        for name, metric in self._told().items():
+            with self._metrics[name].failures_told():
+                values[name] = metric.compute()
+        return values
 
     def remarks(self) -> dict[str, str]:
         """What a reader of the values must know, by name.
@@ -95,7 +99,11 @@ class TaskMetrics:
 
     def state_dict(self) -> State:
         """What each metric has counted."""
-        return {name: metric.metric.state_dict() for name, metric in self._metrics.items()}
+        states = {}
+        for name, bound in self._metrics.items():
+            with bound.failures_told():
+                states[name] = bound.metric.state_dict()
+        return states
 
     def load_state_dict(self, state: State) -> None:
         """Go on counting; a metric that the run did not have before, or with other options, starts anew."""

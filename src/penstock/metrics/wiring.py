@@ -80,16 +80,16 @@ class BoundMetric:
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
         columns = () if self.grouping_key is None else (self._group_column(self.grouping_key, groups or {}),)
-        with self._failures_told():
+        with self.failures_told():
             self.metric.update(predictions[self.prediction], labels[self.label], *columns)
 
     def compute(self, collectives: Collectives | None = None) -> float:
         """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
-        with self._failures_told():
+        with self.failures_told():
             return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
 
     @contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def failures_told(self) -> Iterator[None]:
         """What fails in a metric of one's own is told with its place."""
         try:
             yield
