@@ -1,7 +1,7 @@
 """From the data section of a run to a stream of batches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.batching.bucketing import read_lengths
@@ -43,6 +43,8 @@ class DataSource:
     reserved_columns: tuple[str, ...] = ()
     cutting: Cutting = BY_ROWS
     quarantine: Quarantine | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    """What the survey was asked for."""
 
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
@@ -89,7 +91,7 @@ def open_source(
     if surveyed.num_rows:  # types sampled from no rows say nothing
         parser.warm(surveyed.columns)
     cutting.check(surveyed.columns, surveyed.files[0].path)
-    return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine)
+    return DataSource(surveyed, parser, tuple(reserved_columns), cutting, quarantine, wanted)
 
 
 def open_quarantine(data: DataConfig, files: Sequence[DataFile], beside: Path | None) -> Quarantine | None:

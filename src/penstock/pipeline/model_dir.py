@@ -42,6 +42,11 @@ class ModelDir:
         return self.path / "version"
 
     @property
+    def data_profile(self) -> Path:
+        """What the columns of the training data hold."""
+        return self.path / "data_profile.json"
+
+    @property
     def checkpoints(self) -> Path:
         """One folder per saved step."""
         return self.path / "checkpoints"

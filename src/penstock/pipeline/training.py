@@ -11,6 +11,7 @@ from penstock.loops.train import train as train_loop
 from penstock.pipeline.accumulation import with_joined_batches
 from penstock.pipeline.best import best_step
 from penstock.pipeline.callbacks import Callbacks
+from penstock.pipeline.data_profile import profile_data
 from penstock.pipeline.hooks import TrainingHooks
 from penstock.pipeline.memory_use import StageUse, measured_use
 from penstock.pipeline.model_dir import ModelDir
@@ -115,9 +116,12 @@ def train(
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
             plan = plan_training(run, monitor, shuffled, folder.path)
+            # A run that goes on in the same data has been looked at.
+            profile = profile_data(run, plan, monitor.sample()) if shuffled is None else None
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, World(), plan))
             training.model_bytes = max(0, monitor.sample() - before_bytes)
+            training.data_profile = profile
             listeners = Callbacks(callbacks, training.rates)
             training.resumables["callbacks"] = listeners
             saver = Saver(folder, training, run)

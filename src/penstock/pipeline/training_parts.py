@@ -1,9 +1,10 @@
 """Everything a training loop takes, built from a run file."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from torchrec.optim.keyed import KeyedOptimizer
 
@@ -67,6 +68,8 @@ class Training:
     """How well the rows are mixed, where they are shuffled."""
     model_bytes: int = 0
     """What building the model added to the process."""
+    data_profile: Mapping[str, Any] | None = None
+    """What the columns of the data hold, where they were looked at for this run."""
     early_stop: EarlyStop | None = None
     scaling: LossScaling | None = None
     """How losses are scaled, in FP16."""

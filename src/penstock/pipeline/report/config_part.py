@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from penstock.pipeline.report.config_difference import differences
+from penstock.pipeline.config_difference import differences
 from penstock.pipeline.report.markup import Markup, element
 from penstock.pipeline.report.previous_run import model_name
 from penstock.pipeline.report.run_record import RunRecord

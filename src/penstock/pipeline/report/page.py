@@ -16,6 +16,7 @@ from penstock.pipeline.report.evaluations_part import evaluation_table, final_ta
 from penstock.pipeline.report.markup import Markup, element, joined
 from penstock.pipeline.report.memory_part import limit_meter, stages_of_runs
 from penstock.pipeline.report.outcome_part import outcome, too_short_for_curves
+from penstock.pipeline.report.profile_part import profiles_of_runs
 from penstock.pipeline.report.quality_part import calibration_chart, groups_of_runs
 from penstock.pipeline.report.run_record import RunRecord
 
@@ -115,7 +116,7 @@ def sections(runs: Sequence[RunRecord], previous: RunRecord | None) -> list[Mark
         section("Evaluations", [part for run in runs for part in (evaluation_table(run), remark_list(run))]),
         section("Speed", charts(speed_charts(runs))),
         section("Memory", [*map(limit_meter, runs), *charts([memory_chart(runs), stages_of_runs(runs)])]),
-        section("Data", [data_table(runs)]),
+        section("Data", [data_table(runs), *profiles_of_runs(runs)]),
         changes(runs, previous),
         section("Configuration", [*map(config_text, runs), *map(version_text, runs)]),
     ]

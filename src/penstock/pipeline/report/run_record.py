@@ -32,6 +32,8 @@ class RunRecord:
     config: Mapping[str, Any]
     config_text: str
     version: Mapping[str, Any]
+    data_profile: Mapping[str, Any]
+    """What the columns of the training data hold; empty for a run that did not look."""
 
     @property
     def last(self) -> Record:
@@ -108,7 +110,8 @@ def read_run(path: Path, name: str | None = None) -> RunRecord:
         evaluations=folder.evaluations.read(),
         config=yaml.safe_load(text) or {},
         config_text=text,
-        version=_read_version(folder.version_file),
+        version=_read_json(folder.version_file),
+        data_profile=_read_json(folder.data_profile),
     )
 
 
@@ -153,10 +156,10 @@ def _last_events(log: Sequence[Record]) -> dict[str, Record]:
     return events
 
 
-def _read_version(path: Path) -> Mapping[str, Any]:
+def _read_json(path: Path) -> Mapping[str, Any]:
     """Of a file that is not there or is no JSON: nothing. The report says what it can."""
     try:
-        found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}

@@ -7,6 +7,6 @@ per block of rows; what is held does not depend on how many rows there are.
 
 from penstock.prep.profile.advice import advise
 from penstock.prep.profile.column import ColumnFacts
-from penstock.prep.profile.dataset import DataProfile, profile_rows
+from penstock.prep.profile.dataset import DataProfile, profile_pieces, profile_rows
 
-__all__ = ["ColumnFacts", "DataProfile", "advise", "profile_rows"]
+__all__ = ["ColumnFacts", "DataProfile", "advise", "profile_pieces", "profile_rows"]

@@ -28,6 +28,8 @@ class ColumnFacts:
     most: Any
     mean_length: float | None
     """Items of a list or map, bytes of a text; None for other types."""
+    length_range: tuple[int, int] | None
+    """Of the shortest and of the longest value, where there is a length."""
     mean: float | None
     """Of numbers, NaN left out."""
     num_nan: int
@@ -46,6 +48,7 @@ class ColumnProfile:
         self._num_rows = self._num_nulls = self._num_nan = self._num_numbers = 0
         self._num_items = 0
         self._total_length: int | None = None
+        self._length_range: tuple[int, int] | None = None
         self._sum = 0.0
         self._least: Any = None
         self._most: Any = None
@@ -79,6 +82,7 @@ class ColumnProfile:
             least=self._least,
             most=self._most,
             mean_length=None if self._total_length is None else self._total_length / max(1, num_values),
+            length_range=self._length_range,
             mean=self._sum / self._num_numbers if self._num_numbers else None,
             num_nan=self._num_nan,
             top=self._frequent.top(),
@@ -96,6 +100,14 @@ class ColumnProfile:
             lengths = pc.list_value_length(values)
         if lengths is not None:
             self._total_length = (self._total_length or 0) + int(pc.sum(lengths).as_py() or 0)
+            self._bound_lengths(lengths)
+
+    def _bound_lengths(self, lengths: Any) -> None:
+        if not len(lengths):
+            return
+        found: dict[str, Any] = pc.min_max(lengths).as_py()  # type: ignore[assignment]
+        least, most = self._length_range or (found["min"], found["max"])
+        self._length_range = min(least, found["min"]), max(most, found["max"])
 
     def _see(self, items: Any) -> None:
         self._num_items += len(items)

@@ -47,10 +47,24 @@ def profile_rows(
 ) -> DataProfile:
     """Look at pieces from all over the data, or at all rows, inside the reader's share and a few MiB."""
     pieces = choose_pieces(survey.blocks, survey.row_bytes, full=full)
-    profiles = [ColumnProfile(field) for field in survey.columns]
+    return profile_pieces(survey, share, pieces, on_rows=on_rows)
+
+
+def profile_pieces(
+    survey: Survey,
+    share: Share,
+    pieces: Sequence[BlockPieces],
+    *,
+    columns: Sequence[str] | None = None,
+    on_rows: Callable[[int], None] = lambda num_rows: None,
+    enough: Callable[[], bool] = lambda: False,
+) -> DataProfile:
+    """Look at these pieces, and only at these columns where they are given; `enough` may end it before the last."""
+    names = list(survey.columns.names if columns is None else columns)
+    profiles = [ColumnProfile(survey.columns.field(name)) for name in names]
     num_seen, num_bytes = 0, 0
     first_rows: pa.RecordBatch | None = None
-    for batch in _slices(_read(survey, share, pieces)):
+    for batch in _slices(batch.select(names) for batch in _read(survey, share, pieces, enough)):
         for profile, column in zip(profiles, batch.columns, strict=True):
             profile.add(column)
         if first_rows is None:
@@ -73,7 +87,9 @@ def num_chosen_rows(survey: Survey, *, full: bool) -> int:
     return sum(piece.num_rows for piece in choose_pieces(survey.blocks, survey.row_bytes, full=full))
 
 
-def _read(survey: Survey, share: Share, pieces: Sequence[BlockPieces]) -> Iterator[pa.RecordBatch]:
+def _read(
+    survey: Survey, share: Share, pieces: Sequence[BlockPieces], enough: Callable[[], bool]
+) -> Iterator[pa.RecordBatch]:
     decoder = survey.decoder(share)
     try:
         for piece in pieces:
@@ -82,6 +98,8 @@ def _read(survey: Survey, share: Share, pieces: Sequence[BlockPieces]) -> Iterat
             for batch in decoder.batches(piece.block, first_row, end_row):
                 yield from _within(batch, at, piece.intervals)
                 at += batch.num_rows
+                if enough():
+                    return
     finally:
         decoder.close()
 

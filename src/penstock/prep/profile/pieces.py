@@ -16,6 +16,8 @@ _PIECES_BYTES = 64 * MIB
 _MOST_PIECE_ROWS = 8192
 _MOST_PASSED_BYTES = 1024 * MIB
 """Rows that are decoded on the way to pieces within blocks, in all."""
+_FEW_BYTES = 16 * MIB
+"""Of all rows of a short look together, and the most that is decoded on the way to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,46 @@ def choose_pieces(blocks: Blocks, row_bytes: int, *, full: bool = False) -> list
     if full or blocks.total_rows * row_bytes <= WHOLE_BYTES:
         return [BlockPieces(block, ((0, int(rows)),)) for block, rows in enumerate(blocks.num_rows.tolist())]
     piece_rows = max(1, min(_MOST_PIECE_ROWS, _PIECES_BYTES // row_bytes // _NUM_PIECES))
+    return _pieces(blocks, _places(blocks, piece_rows, _MOST_PASSED_BYTES // row_bytes), piece_rows)
+
+
+def choose_few_pieces(blocks: Blocks, row_bytes: int, most_rows: int) -> list[BlockPieces]:
+    """All rows where they are no more than `most_rows`, else pieces of so many together, or of fewer large ones.
+
+    They come in such an order that whoever stops early has seen rows from all over the data.
+    """
+    num_rows = max(1, min(most_rows, _FEW_BYTES // row_bytes))
+    if blocks.total_rows <= num_rows and len(blocks) <= _NUM_PIECES:
+        return choose_pieces(blocks, row_bytes, full=True)
+    places = _places(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes)
+    return _scattered(_pieces(blocks, places, max(1, num_rows // max(1, len(places)))))
+
+
+def _places(blocks: Blocks, piece_rows: int, most_passed_rows: int) -> list[tuple[int, int]]:
+    """Blocks and rows in them where pieces begin: at even distances, or at the starts of their blocks."""
+    if not blocks.total_rows:
+        return []
     ends = np.cumsum(blocks.num_rows)
     targets = np.linspace(0, max(0, blocks.total_rows - piece_rows), _NUM_PIECES).astype(np.int64)
     found = np.searchsorted(ends, targets, side="right")
     starts = targets - (ends - blocks.num_rows)[found]
     last_starts = {int(block): int(start) for block, start in zip(found, starts, strict=True)}
-    if sum(last_starts.values()) * row_bytes > _MOST_PASSED_BYTES:
+    if sum(last_starts.values()) > most_passed_rows:
         starts = np.zeros_like(starts)
-    places = sorted(set(zip(found.tolist(), starts.tolist(), strict=True)))
+    return sorted(set(zip(found.tolist(), starts.tolist(), strict=True)))
+
+
+def _pieces(blocks: Blocks, places: list[tuple[int, int]], piece_rows: int) -> list[BlockPieces]:
     return [
         BlockPieces(block, _apart([start for _, start in group], piece_rows, int(blocks.num_rows[block])))
         for block, group in groupby(places, key=lambda place: place[0])
     ]
+
+
+def _scattered(pieces: list[BlockPieces]) -> list[BlockPieces]:
+    """The same in the order of their numbers' bits read backwards: each next one falls into the widest gap."""
+    num_bits = len(pieces).bit_length()
+    return [pieces[index] for index in sorted(range(len(pieces)), key=lambda at: f"{at:0{num_bits}b}"[::-1])]
 
 
 def _apart(starts: list[int], piece_rows: int, block_rows: int) -> tuple[tuple[int, int], ...]:
