@@ -1,6 +1,6 @@
 """Where two run files differ."""
 
-from penstock.pipeline.report.config_difference import Difference, differences
+from penstock.pipeline.config_difference import Difference, differences
 
 
 def test_equal_configs_and_other_folders_do_not_differ() -> None:
