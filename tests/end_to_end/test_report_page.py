@@ -14,7 +14,7 @@ import pytest
 
 from penstock.pipeline.report.writing import write_report
 from tests.end_to_end.conftest import Workplace
-from tests.pipeline.report.run_folders import EARLY_END, START, STEPS, write_run
+from tests.pipeline.report.run_folders import EARLY_END, START, STEPS, write_profile, write_run
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -91,6 +91,27 @@ def test_every_chart_of_a_trained_run_has_data(visit: Visit, trained: Workplace,
     assert [url for url in visit.requests if not url.startswith("file:")] == []
 
 
+def test_the_data_profile_of_a_trained_run_is_read_without_a_click(
+    visit: Visit, trained: Workplace, tmp_path: Path
+) -> None:
+    visit.open(write_report(trained.folder / "run", output=tmp_path / "report.html"), WIDE)
+
+    table = visit.page.locator(".columns")
+    rows = {line[0]: line for line in map(cells, table.locator("tbody tr").all())}
+    assert table.bounding_box()["height"] > 100
+    assert list(rows) == ["click", "user_id", "item_id", "category", "price"]
+    assert rows["click"][2] == "label"
+    assert rows["category"][1:4] == ["string", "id_feature category", "0"]
+    assert rows["price"][3].endswith("%")  # some prices are missing
+    assert visit.complaints == []
+
+
+def cells(line: Any) -> list[str]:
+    """The texts of a line of a table."""
+    found: list[str] = line.locator("th, td").all_inner_texts()
+    return found
+
+
 def test_the_values_under_the_pointer_are_shown(visit: Visit, tmp_path: Path) -> None:
     visit.open(write_report(write_run(tmp_path / "one")), WIDE)
     chart = visit.page.locator("figure[data-chart]").first
@@ -143,9 +164,11 @@ def test_the_step_that_a_run_went_back_to_is_seen_in_its_charts(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 def test_nothing_is_wider_than_the_screen(visit: Visit, tmp_path: Path, width: int, scheme: str) -> None:
-    one, two = write_run(tmp_path / "one"), write_run(tmp_path / "two")
+    one, two = (write_profile(write_run(tmp_path / name)) for name in ("one", "two"))
 
     visit.open(write_report(one, [two]), width, scheme)
+    for summary in visit.page.get_by_text("Data profile of").all():
+        summary.click()
 
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
     brightness = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] * 1")

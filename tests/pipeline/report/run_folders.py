@@ -93,3 +93,59 @@ def write_run(
     (folder / "run.yaml").write_text(run_file)
     (folder / "version").write_text(json.dumps(VERSION))
     return folder
+
+
+PROFILE = {
+    "rows": 15_000,
+    "rows_looked_at": 4_096,
+    "columns_used": 4,
+    "columns": [
+        {
+            "column": "click",
+            "type": "int64",
+            "null_part": 0.0,
+            "distinct": 2,
+            "distinct_is": "at least",
+            "min": 0,
+            "max": 1,
+            "mean": 0.25,
+            "most_frequent": 0,
+            "most_frequent_part": 0.75,
+            "used_for": ["label"],
+        },
+        {
+            "column": "user_id",
+            "type": "int64",
+            "null_part": 0.0,
+            "distinct": 3_000,
+            "distinct_is": "at least",
+            "min": 0,
+            "max": 9_999,
+            "mean": 5_000.0,
+            "most_frequent": 7,
+            "most_frequent_part": 0.01,
+            "used_for": ["id_feature user", "grouping of metrics"],
+        },
+        {
+            "column": "tags",
+            "type": "list<string>",
+            "null_part": 0.0625,
+            "distinct": 120,
+            "distinct_is": "at least",
+            "min": "<b>",
+            "max": "t\x1dz",
+            "mean_length": 2.84,
+            "shortest": 1,
+            "longest": 5,
+            "used_for": ["id_feature tags"],
+        },
+    ],
+    "seconds": 0.1,
+}
+"""What a run of 15,000 rows found in three of its four columns."""
+
+
+def write_profile(folder: Path, profile: Mapping[str, Any] = PROFILE) -> Path:
+    """The same folder, of a run that looked at its data."""
+    (folder / "data_profile.json").write_text(json.dumps(profile))
+    return folder

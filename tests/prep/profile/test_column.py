@@ -56,6 +56,7 @@ def test_of_lists_the_items_count():
 
     assert (found.num_nulls, found.distinct, found.least, found.most) == (1, 3, 1, 7)
     assert found.mean_length == pytest.approx(4 / 3)
+    assert found.length_range == (0, 2)
 
 
 def test_of_lists_of_lists_the_innermost_items_count():

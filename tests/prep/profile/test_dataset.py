@@ -5,8 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.prep.profile import pieces, profile_rows
+from penstock.prep.profile import pieces, profile_pieces, profile_rows
 from penstock.prep.profile.footers import with_footers
+from penstock.prep.profile.pieces import BlockPieces
 from penstock.readers.files import list_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
@@ -67,3 +68,15 @@ def test_footers_know_nulls_and_extremes_of_all_rows(surveyed, share, monkeypatc
 
     assert (number.least, number.most) == (0, NUM_ROWS - 1)
     assert (gap.num_nulls, gap.num_rows) == (1, NUM_ROWS)
+
+
+def test_a_look_at_some_columns_ends_where_it_is_enough(surveyed, share):
+    chosen = [BlockPieces(4, ((0, 10),)), BlockPieces(1, ((5, 8),))]
+
+    whole = profile_pieces(surveyed, share, chosen, columns=["gap"])
+    begun = profile_pieces(surveyed, share, chosen, enough=lambda: True)
+
+    assert [column.name for column in whole.columns] == ["gap"]
+    assert whole.num_seen == 13
+    assert (begun.num_seen, begun.columns[0].least) == (10, 40_000)
+    assert share.held_bytes == 0
