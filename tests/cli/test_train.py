@@ -192,3 +192,44 @@ def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
         "error: --ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored\n"
     )
     assert done.exit_code == 1
+
+
+def test_settings_that_changed_are_told_when_a_run_goes_on(trained_desk: Desk):
+    again = ["train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"]
+    lower_rate = ["--set", "train_config.dense_optimizer.adam_optimizer.lr=0.03"]
+
+    done = trained_desk.penstock(*again, *lower_rate)
+    same = trained_desk.penstock(*again, *lower_rate)
+
+    assert (
+        "\ncontinuing with 2 changed settings: train_config.dense_optimizer.adam_optimizer.lr 0.1 -> 0.03, "
+        "train_config.num_epochs 1 -> 2\n" in done.stderr
+    )
+    assert "changed settings" not in same.stderr
+
+
+def test_a_model_to_start_from_is_not_taken_by_a_run_that_goes_on(trained_desk: Desk):
+    shutil.copytree("run", "other")
+    tune = ["--fine_tune_checkpoint", "other"]
+    again = ["train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"]
+
+    dropped = trained_desk.penstock(*again, *tune)
+    begun = trained_desk.penstock("train", "run.yaml", "--model_dir", "tuned", "--continue_train", *tune)
+    went_on = trained_desk.penstock(*again, "--model_dir", "tuned", *tune)
+
+    assert (
+        "warning: --fine_tune_checkpoint: 'other' is not taken, since the run goes on from "
+        "run/checkpoints/step-2; to start from it, choose another --model_dir\n" in dropped.stderr
+    )
+    assert "is not taken" not in begun.stderr + went_on.stderr
+    assert "continuing from tuned/checkpoints/step-2" in went_on.stderr
+
+
+def test_files_that_were_read_to_their_end_are_no_new_data(trained_desk: Desk):
+    again = trained_desk.penstock("train", "run.yaml", "--new_data")
+
+    assert (
+        "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
+        in again.stderr
+    )
+    assert again.stdout.startswith("trained   4 steps, 2 epochs, 12 rows")

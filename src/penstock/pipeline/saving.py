@@ -4,12 +4,15 @@ import logging
 from pathlib import Path
 
 import torch
+import yaml
 
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
+from penstock.config.write import dump_yaml
 from penstock.distributed.state import load_training_state, training_state
 from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.best import best_step
+from penstock.pipeline.changed_settings import changed_settings
 from penstock.pipeline.checkpoint_choice import checkpoint_at
 from penstock.pipeline.data import resumed_state
 from penstock.pipeline.feature_meaning import (
@@ -23,6 +26,7 @@ from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.renaming import load_renamed
 from penstock.pipeline.requirements import train_section
 from penstock.pipeline.run_config import RunConfig
+from penstock.pipeline.run_files import written_config
 from penstock.pipeline.scoring import load_whole_model
 from penstock.pipeline.training_parts import Training
 
@@ -99,6 +103,7 @@ class Saver:
             journal.cut_back(checkpoint.step)
         self.store.remove_stale(self._protected_steps(checkpoint.step))
         logger.info("continuing from %s", checkpoint.path)
+        self._tell_of_other_settings(checkpoint, new_data)
 
     def restore_parameters(self, step: int) -> None:
         """Bring the model, and nothing else, to where it was after a step that is saved."""
@@ -119,17 +124,39 @@ class Saver:
         if difference:
             logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
+    def _tell_of_other_settings(self, checkpoint: Checkpoint, new_data: bool) -> None:
+        """Say what is set otherwise than in the run before, and that a model to start from comes too late.
+
+        One that the run was begun with is no mistake: the same command starts a run and goes on with it.
+        """
+        before, now = written_config(self.folder), yaml.safe_load(dump_yaml(self._run))
+        changed = changed_settings(before, now, new_data)
+        if changed is not None:
+            logger.info("continuing with %s", changed)
+        start = train_section(self._run).fine_tune_checkpoint
+        if start and start != (before.get("train_config") or {}).get("fine_tune_checkpoint"):
+            logger.warning(
+                "--fine_tune_checkpoint: '%s' is not taken, since the run goes on from %s; "
+                "to start from it, choose another --model_dir",
+                start,
+                checkpoint.path,
+            )
+
     def _tell_of_data_that_are_not_new(self, checkpoint: Checkpoint) -> None:
-        """Say so when these are the files in the middle of which the run stopped: perhaps it was only to go on."""
+        """Say so when these are the files of before: perhaps the run was only to go on, or others were meant."""
         training = self._training
         saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
-        same_files = saved["order"]["files"] == [list(file) for file in present["order"]["files"]]
+        if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
+            return
         num_batches = training.source.num_batches(self._run.data_config)
-        in_the_middle = 0 < training.progress.epoch_steps != num_batches
-        if same_files and in_the_middle:
+        if 0 < training.progress.epoch_steps != num_batches:
             logger.warning(
                 "--new_data: the run stopped in the middle of these files, which are now read from their first row "
                 "again; --continue_train would go on where it stopped"
+            )
+        else:
+            logger.warning(
+                "--new_data: the files are those of before, which were read to their end; they are trained again"
             )
 
     def _restore_position(self, checkpoint: Checkpoint) -> None:

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from penstock.models.sections import ModelConfig
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.report.run_record import RunRecord, read_run
+from penstock.pipeline.run_files import written_config
 
 
 def previous_run(run: RunRecord) -> RunRecord | None:
@@ -20,7 +19,7 @@ def previous_run(run: RunRecord) -> RunRecord | None:
     if not own_file.exists():
         return None
     for folder in _earlier_runs(own_file.resolve()):
-        is_alike = _compared_by(_config_in(folder)) == _compared_by(run.config)
+        is_alike = _compared_by(written_config(ModelDir(folder))) == _compared_by(run.config)
         if is_alike and ModelDir(folder).log.read():
             return read_run(folder)
     return None
@@ -43,12 +42,3 @@ def _earlier_runs(own_file: Path) -> Iterator[Path]:
     for stamp, folder in sorted(beside, reverse=True):
         if stamp < written_at and folder != own_file.parent:
             yield folder
-
-
-def _config_in(folder: Path) -> Mapping[str, Any]:
-    """The run file of a folder; empty where it is none: somebody else's file may have the name."""
-    try:
-        config = yaml.safe_load(ModelDir(folder).run_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return config if isinstance(config, Mapping) else {}
