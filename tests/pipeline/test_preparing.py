@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import penstock
@@ -82,3 +83,30 @@ def test_preparing_loads_no_torch():
     code = "import sys, penstock; penstock.prepare, penstock.merge; sys.exit('torch' in sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "compression", "level"),
+    [
+        ("parquet", "zlib", 0),
+        ("parquet", "zstd", 22),
+        ("parquet", "lz4", 12),
+        ("ipc", "zstd", 22),
+        ("ipc", "lz4", 12),
+    ],
+)
+def test_a_store_is_compressed_as_the_batch_files_are(
+    folder: Path, target: str, compression: str, level: int
+):
+    del folder
+    keys = {"target": target, "compression": compression, "compression_level": level}
+
+    merged = penstock.prepare(
+        penstock.load_run("prep.yaml", {f"preprocessing.{key}": value for key, value in keys.items()})
+    ).merged
+
+    assert merged.num_samples == {"train": 9}
+    if target == "parquet":
+        [path] = Path("store/train").glob("*.parquet")
+        codec = pq.ParquetFile(path).metadata.row_group(0).column(0).compression
+        assert codec == {"zlib": "GZIP", "zstd": "ZSTD", "lz4": "LZ4"}[compression]

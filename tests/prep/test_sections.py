@@ -1,5 +1,7 @@
 """The preprocessing section."""
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -26,3 +28,26 @@ def test_a_schema_may_be_declared():
 def test_a_type_that_is_not_there():
     with pytest.raises(ValidationError, match=r"there is no type 'int17'; did you mean 'int16'\?"):
         Preprocessing.model_validate({"schema": {"labels": {"action": "int17"}}})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"compression_level": 3}, "compression_level without compression changes nothing; leave it out"),
+        (
+            {"layout": "npz", "compression": "zstd"},
+            "layout npz cannot have compression zstd: NumPy reads none and",
+        ),
+        (
+            {"target": "ipc", "compression": "zlib"},
+            "target ipc cannot have compression zlib; choose zstd, lz4 or",
+        ),
+    ],
+)
+def test_compression_that_means_nothing(keys: dict[str, Any], message: str):
+    with pytest.raises(ValidationError, match=message):
+        Preprocessing.model_validate(keys)
+
+
+def test_raw_files_may_be_listed():
+    assert Preprocessing.model_validate({"input_path": ["a", "b*"]}).input_path == ["a", "b*"]

@@ -3,14 +3,23 @@
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.config.sizes import format_size
+from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.folder import PLAN_NAME
-from penstock.prep.sections import Preprocessing, SampleSchema, Splits
+from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
+from penstock.runtime.limits import default_limit
 from penstock.runtime.progress import ProgressLogger
+from penstock.runtime.sections import MemorySection
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge import MergeOptions, MergeResult, SplitShares, merge, verify
+from penstock.store.merge.options import check_strategy
 from penstock.store.schema import ArrayNames
+
+_COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
+_LIMIT_PARTS = 4
+"""A shuffle may hold one of so many parts of memory.limit; the rest is for the processes themselves."""
+_MOST_SHUFFLE_BYTES = 256 * MIB
+"""Of one process: with more the files are written no faster."""
 
 
 def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> MergeResult:
@@ -26,7 +35,7 @@ def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False
             source,
             section.output_dir,
             section.merge_strategy.value,
-            options=merge_options(section, allow_pickle),
+            options=merge_options(run, allow_pickle),
             progress=progress,
         )
 
@@ -45,18 +54,31 @@ def preprocessing_of(run: RunConfig) -> Preprocessing:
     return run.preprocessing
 
 
-def merge_options(section: Preprocessing, allow_pickle: bool) -> MergeOptions:
-    """What the run file says, in the terms of the store."""
-    return MergeOptions(
+def limit_of(memory: MemorySection) -> int:
+    """How many bytes a run may take."""
+    return default_limit() if memory.limit is None else memory.limit
+
+
+def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
+    """What the run file says, in the terms of the store. `compression` is for batch files, and for a store where its
+    target has any."""
+    section = preprocessing_of(run)
+    is_compressed = section.target in _COMPRESSED_TARGETS
+    options = MergeOptions(
         splits=_shares(section.splits),
         shuffle=section.shuffle,
         seed=section.seed,
         target=section.target.value,
         heads=section.heads.value,
+        compression=section.compression.value if is_compressed else Compression.none.value,
+        level=section.compression_level if is_compressed else None,
         workers=section.merge_workers,
+        memory_bytes=min(limit_of(run.memory) // _LIMIT_PARTS, _MOST_SHUFFLE_BYTES * section.merge_workers),
         allow_pickle=allow_pickle,
         names=_names(section.sample_schema),
     )
+    check_strategy(section.merge_strategy.value, options)
+    return options
 
 
 def verify_run(run: RunConfig, *, allow_pickle: bool = False) -> list[str]:

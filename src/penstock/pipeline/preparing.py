@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.sizes import format_size
-from penstock.pipeline.merging import merge_run, merged_line, preprocessing_of
+from penstock.pipeline.merging import limit_of, merge_options, merge_run, merged_line, preprocessing_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
 from penstock.prep.preparing.folder import LOG_NAME
@@ -16,9 +16,8 @@ from penstock.prep.preparing.watching import Stopped, WatchOptions
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.interrupts import stop_on_signal
 from penstock.runtime.journal import Journal
-from penstock.runtime.limits import default_limit
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.sections import MemorySection, OnExceed
+from penstock.runtime.sections import OnExceed
 from penstock.store.merge import MergeResult
 
 _SAMPLE_SECONDS = 0.2
@@ -56,6 +55,8 @@ def prepare(
     """
     run = run if isinstance(run, RunConfig) else load_run(run)
     section = preprocessing_of(run)
+    if merge:
+        merge_options(run)  # what cannot be merged is told before hours of work
     with _measured(run) as monitor:
         watching = WatchOptions(
             verbose=section.verbose,
@@ -97,11 +98,6 @@ def reading_of(run: RunConfig) -> ReadingSection:
     if not config.resolved_input_fields():
         written.setdefault("with_header", True)
     return ReadingSection(**written)
-
-
-def limit_of(memory: MemorySection) -> int:
-    """How many bytes a run may take."""
-    return default_limit() if memory.limit is None else memory.limit
 
 
 @contextmanager

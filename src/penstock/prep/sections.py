@@ -33,7 +33,7 @@ class BatchLayout(StrEnum):
 
 
 class Compression(StrEnum):
-    """Compression of the batch files."""
+    """How bytes are compressed."""
 
     none = "none"
     zlib = "zlib"
@@ -163,8 +163,8 @@ class SampleSchema(Section):
 class Preprocessing(Section):
     """From raw files to samples, batch files, and one store."""
 
-    input_path: str = ""
-    """Raw files: a path, glob, list or directory."""
+    input_path: str | list[str] = ""
+    """Raw files: a path, glob, comma-separated list, directory or URL; or a list of such."""
 
     extract: str | None = None
     """Function from a raw file to samples, as package.module:function; absent: columns as they are."""
@@ -206,10 +206,10 @@ class Preprocessing(Section):
     """Form of the batch files."""
 
     compression: Compression = Compression.none
-    """Compression of the batch files."""
+    """Of the batch files, and of a store of target parquet or ipc; npy and hdf5 files are mapped, never compressed."""
 
     compression_level: NonNegativeInt | None = None
-    """How hard to compress; absent: the method's own default."""
+    """How hard to compress: zlib 0 to 9, zstd 1 to 22, lz4 1 to 12; absent: the method's own default."""
 
     merge_strategy: MergeStrategy = MergeStrategy.sequential
     """sequential: in bounded memory. accumulative: all at once, for small data."""
@@ -237,3 +237,16 @@ class Preprocessing(Section):
 
     on_error: OnError = OnError.stop
     """A raw file that cannot be used: stop, or go on without it."""
+
+    @model_validator(mode="after")
+    def _compression_fits(self) -> Self:
+        method = self.compression
+        if method is Compression.none and self.compression_level is not None:
+            raise ValueError("compression_level without compression changes nothing; leave it out")
+        if self.layout is BatchLayout.npz and method not in (Compression.none, Compression.zlib):
+            raise ValueError(
+                f"layout npz cannot have compression {method}: NumPy reads none and zlib; choose layout native"
+            )
+        if self.target is StoreTarget.ipc and method is Compression.zlib:
+            raise ValueError("target ipc cannot have compression zlib; choose zstd, lz4 or none")
+        return self

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
@@ -26,24 +26,32 @@ def natural_key(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(path)]
 
 
-def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
-    """The raw files of a path, glob, comma-separated list or directory, each part in natural order.
+def list_inputs(input_path: str | Sequence[str], of_any_kind: bool) -> list[DataFile]:
+    """The raw files of a path, glob, comma-separated list or directory, or of several, each in natural order.
 
     `of_any_kind`: a directory stands for all files in it, not only for those that a reader knows.
     """
-    if not input_path.strip(" ,"):
+    parts = _parts(input_path)
+    if not parts:
         raise ConfigError.at(INPUT_PATH, "is required: raw files as a path, glob, list or directory")
-    parts = [input_path] if os.path.exists(input_path) else [part.strip() for part in input_path.split(",")]
     files: list[DataFile] = []
-    for part in filter(None, parts):
+    for part in parts:
         found = list(_files_in(part)) if of_any_kind and _is_directory(part) else list_files(part)
         files += sorted(found, key=lambda file: natural_key(file.path))
     seen: set[str] = set()
     for file in files:
         if file.path in seen:
-            raise DataError(f"'{input_path}' names {file.path} twice; its samples would be there twice")
+            raise DataError(f"'{', '.join(parts)}' names {file.path} twice; its samples would be there twice")
         seen.add(file.path)
     return files
+
+
+def _parts(input_path: str | Sequence[str]) -> list[str]:
+    """Single paths and globs; a comma is part of a name where a file is called so."""
+    if not isinstance(input_path, str):
+        return [part for path in input_path for part in _parts(path)]
+    parts = [input_path] if os.path.exists(input_path) else input_path.split(",")
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _is_directory(part: str) -> bool:

@@ -26,6 +26,7 @@ from penstock.readers.sections import ReadingSection
 from penstock.runtime.cores import available_cores
 from penstock.runtime.limits import default_limit
 from penstock.runtime.memory import tree_bytes
+from penstock.store.batch_file.files import check_layout
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 
 _COLUMNS = ("feature_columns", "label_columns", "mask_columns")
@@ -59,6 +60,7 @@ class _Preparation:
         self._section = section
         self._limit_bytes = limit_bytes
         self._skips = section.on_error is OnError.skip
+        check_layout(section.layout.value, section.compression.value, section.compression_level)
         self._settings = decisive_settings(section, reading)
         self._extraction = extraction_of(section, reading)
         self._files = list_inputs(section.input_path, of_any_kind=section.extract is not None)

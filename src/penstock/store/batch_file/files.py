@@ -36,7 +36,7 @@ def save_batch(
     files also zstd or lz4; `level` is how hard to compress.
     """
     path = Path(path)
-    _check_layout(layout, compression, level)
+    check_layout(layout, compression, level)
     found = {name: checked_array(str(path), name, values) for name, values in arrays.items()}
     if not found:
         raise DataError(f"{path}: there are no arrays to write")
@@ -133,7 +133,8 @@ def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -
     return map_values(header, array) if mmap and array.is_copyable else read_values(header, array)
 
 
-def _check_layout(layout: str, compression: str, level: int | None) -> None:
+def check_layout(layout: str, compression: str, level: int | None) -> None:
+    """Refuse a layout that is not known, and a compression that it does not have."""
     if layout not in SUFFIXES:
         raise ConfigError(f"layout is '{layout}'; known: {', '.join(SUFFIXES)}")
     check_compression(compression, level)

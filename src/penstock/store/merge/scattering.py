@@ -82,7 +82,8 @@ def plan_buckets(plan: MergePlan) -> Buckets:
     raise ConfigError.at(
         "memory_bytes",
         f"is {format_size(plan.options.memory_bytes)}, which is too little to shuffle "
-        f"{format_size(most_bytes)} with {plan.options.workers} processes; raise it",
+        f"{format_size(most_bytes)} with {plan.options.workers} processes; raise it (in a run file memory.limit), or "
+        "take fewer processes",
     )
 
 
