@@ -1,6 +1,7 @@
 """`penstock report`."""
 
 import json
+import shutil
 
 import pytest
 
@@ -17,10 +18,27 @@ def test_the_page_of_a_run_is_written_and_its_path_printed(trained_desk: Desk) -
 
 
 def test_two_runs_go_into_the_file_that_is_named(trained_desk: Desk) -> None:
-    done = trained_desk.penstock("report", "run", "run", "--output", "both.html")
+    shutil.copytree("run", "other")
+
+    done = trained_desk.penstock("report", "run", "other", "--output", "both.html")
 
     assert done.stdout == "both.html\n"
-    assert "2 runs: 1: run and 2: run" in (trained_desk.folder / "both.html").read_text()
+    assert "2 runs: run and other" in (trained_desk.folder / "both.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["run", "run"], "run: is given twice; compare a run with others"),
+        (["run", "--output", "nowhere/x.html"], "--output: there is no folder 'nowhere'; make it first"),
+        (["run", "--output", "run"], "--output: 'run' is a folder; name a file in it"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(trained_desk: Desk, words: list[str], problem: str) -> None:
+    done = trained_desk.penstock("report", *words)
+
+    assert done.stderr == f"error: {problem}\n"
+    assert done.exit_code == 1
 
 
 def test_a_folder_that_holds_no_run_is_one_line(desk: Desk) -> None:

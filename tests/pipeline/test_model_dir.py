@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -89,6 +90,28 @@ def test_the_version_file_names_packages_and_data(tmp_path):
     assert facts["data"] == {"train/a.parquet": 123}
     assert facts["packages"] == installed_versions()
     assert {"penstock", "torch", "torchrec", "pyarrow"} <= facts["packages"].keys()
+
+
+def test_a_run_that_goes_on_began_when_it_began(tmp_path):
+    folder = ModelDir(tmp_path)
+    assert folder.started_at is None
+
+    folder.write_version({})
+    began = folder.started_at
+    folder.write_version({"train/a.parquet": 123})
+    assert folder.started_at == began
+    assert began == pytest.approx(time.time(), abs=60)
+
+    folder.forget_records()
+    folder.write_version({})
+    assert folder.started_at > began
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "torn {", '{"started_at": 3}', '{"started_at": "monday"}'])
+def test_a_version_file_that_does_not_say_when_the_run_began(tmp_path, text):
+    (tmp_path / "version").write_text(text)
+
+    assert ModelDir(tmp_path).started_at is None
 
 
 def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,17 @@ class ModelDir:
 
     @property
     def version_file(self) -> Path:
-        """Which versions made this run, from which data."""
+        """Which versions made this run, from which data, and when it began."""
         return self.path / "version"
+
+    @property
+    def started_at(self) -> float | None:
+        """When the run took its first step, in seconds since 1970; None where the version file does not say."""
+        try:
+            facts = json.loads(self.version_file.read_text(encoding="utf-8"))
+            return datetime.fromisoformat(facts["started_at"]).timestamp()
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     @property
     def data_profile(self) -> Path:
@@ -84,12 +94,17 @@ class ModelDir:
 
     def forget_records(self) -> None:
         """Drop what a run that failed before its first checkpoint wrote: a fresh run tells its own story."""
-        for journal in (self.log, self.evaluations):
-            journal.path.unlink(missing_ok=True)
+        for path in (self.log.path, self.evaluations.path, self.version_file):
+            path.unlink(missing_ok=True)
 
     def write_version(self, data_fingerprint: dict[str, Any]) -> None:
-        """Say which versions and which data made this run."""
-        facts = {"packages": installed_versions(), "data": data_fingerprint}
+        """Say which versions and which data made this run, and when it began: before, where it goes on."""
+        began = datetime.now(UTC) if self.started_at is None else datetime.fromtimestamp(self.started_at, UTC)
+        facts = {
+            "started_at": began.isoformat(),
+            "packages": installed_versions(),
+            "data": data_fingerprint,
+        }
         self.write_text(self.version_file, json.dumps(facts, indent=2) + "\n")
 
     def write_text(self, path: Path, text: str) -> None:

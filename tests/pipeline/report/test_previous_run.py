@@ -1,5 +1,6 @@
 """Which run a run is compared with."""
 
+import json
 import os
 from pathlib import Path
 
@@ -26,6 +27,16 @@ def test_it_is_the_newest_earlier_one(tmp_path: Path) -> None:
 
     assert name_of_previous(tmp_path / "third") == "second"
     assert name_of_previous(tmp_path / "first") is None
+
+
+def test_a_run_that_was_continued_since_began_before_all_the_same(tmp_path: Path) -> None:
+    write_in_turn(tmp_path, first=RUN_FILE, second=RUN_FILE, third=RUN_FILE)
+    for day, name in enumerate(("second", "third"), start=1):
+        (tmp_path / name / "version").write_text(json.dumps({"started_at": f"2026-01-0{day}T00:00:00+00:00"}))
+    os.utime(tmp_path / "second" / "run.yaml", (99, 99))
+
+    assert name_of_previous(tmp_path / "third") == "second"
+    assert name_of_previous(tmp_path / "second") == "first"
 
 
 def test_a_run_that_failed_before_its_first_line_is_passed_over(tmp_path: Path) -> None:

@@ -71,4 +71,12 @@ def test_a_run_that_is_still_going_on_has_no_memory_and_no_last_line(tmp_path: P
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert distinct_names([Path("a/run"), Path("b/run")]) == ["a/run", "b/run"]
     assert distinct_names([Path("a/one"), Path("b/two")]) == ["one", "two"]
-    assert distinct_names([Path("a/run"), Path("a/run")]) == ["1: run", "2: run"]
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+
+    for again in ("run", "link", "other/../run"):
+        with pytest.raises(CheckpointError) as error:
+            distinct_names([tmp_path / "run", tmp_path / "third", tmp_path / again])
+        assert str(error.value) == f"{tmp_path / again}: is given twice; compare a run with others"

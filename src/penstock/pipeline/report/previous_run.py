@@ -1,7 +1,6 @@
 """Which run a run is compared with: the one of the same model on the same data that was made before it."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from penstock.models.sections import ModelConfig
@@ -13,15 +12,15 @@ from penstock.pipeline.run_files import written_config
 def previous_run(run: RunRecord) -> RunRecord | None:
     """The newest earlier run of the same model on the same training data in a folder beside this one; None without any.
 
-    A run is earlier if its run.yaml was written before this one's.
+    A run is earlier if it began before this one, whichever of them was continued since.
     """
-    own_file = ModelDir(run.path).run_file
-    if not own_file.exists():
+    own = ModelDir(run.path.resolve())
+    if not own.run_file.exists():
         return None
-    for folder in _earlier_runs(own_file.resolve()):
-        is_alike = _compared_by(written_config(ModelDir(folder))) == _compared_by(run.config)
-        if is_alike and ModelDir(folder).log.read():
-            return read_run(folder)
+    for folder in _earlier_runs(own):
+        is_alike = _compared_by(written_config(folder)) == _compared_by(run.config)
+        if is_alike and folder.log.read():
+            return read_run(folder.path)
     return None
 
 
@@ -35,10 +34,16 @@ def _compared_by(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return model_name(config), config.get("train_input_path")
 
 
-def _earlier_runs(own_file: Path) -> Iterator[Path]:
-    """Folders beside that of a run file whose own run file is older, the newest first."""
-    written_at = own_file.stat().st_mtime_ns
-    beside = [(file.stat().st_mtime_ns, file.parent) for file in own_file.parent.parent.glob("*/run.yaml")]
-    for stamp, folder in sorted(beside, reverse=True):
-        if stamp < written_at and folder != own_file.parent:
+def _earlier_runs(own: ModelDir) -> Iterator[ModelDir]:
+    """Folders beside that of a run whose own run began before it, the newest first."""
+    began = _began_at(own)
+    beside = [ModelDir(file.parent) for file in own.path.parent.glob("*/run.yaml")]
+    for folder in sorted(beside, key=_began_at, reverse=True):
+        if _began_at(folder) < began and folder != own:
             yield folder
+
+
+def _began_at(folder: ModelDir) -> float:
+    """When a run began; of one that does not say so, when its run file was written."""
+    began = folder.started_at
+    return folder.run_file.stat().st_mtime if began is None else began

@@ -1,5 +1,6 @@
 """What a model_dir tells of its run: the log, the evaluations, the run file, the versions."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -121,13 +122,16 @@ def read_runs(paths: Sequence[Path]) -> list[RunRecord]:
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or as many as it takes for them to differ; equal paths are numbered."""
+    """The last part of each path, or as many as it takes for them to differ; a path that is there twice is refused."""
     parts = [path.resolve().parts for path in paths]
-    for count in range(1, max(map(len, parts)) + 1):
+    for place, path in enumerate(paths):
+        if parts[place] in parts[:place]:
+            raise CheckpointError(f"{path}: is given twice; compare a run with others")
+    for count in itertools.count(1):
         names = ["/".join(words[-count:]) for words in parts]
         if len(set(names)) == len(names):
-            return names
-    return [f"{index + 1}: {path.name}" for index, path in enumerate(paths)]
+            break
+    return names
 
 
 def _read_log(folder: ModelDir) -> Sequence[Record]:
