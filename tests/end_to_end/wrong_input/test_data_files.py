@@ -234,6 +234,7 @@ def test_a_bad_row_after_good_ones_leaves_a_run_that_can_be_started_again(desk: 
         "error: clicks.parquet: row 4: column 'user_id': value 500 is outside 0 to 99, the ids of feature 'user'\n"
     )
     assert sorted(path.name for path in (desk.folder / "run").iterdir()) == [
+        "data_profile.json",
         "log.jsonl",
         "run.yaml",
         "version",
