@@ -233,3 +233,31 @@ def test_files_that_were_read_to_their_end_are_no_new_data(trained_desk: Desk):
         in again.stderr
     )
     assert again.stdout.startswith("trained   4 steps, 2 epochs, 12 rows")
+
+
+def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk: Desk, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penstock.pipeline.training.plan_training", interrupted)
+
+    done = desk.penstock("train", "run.yaml")
+
+    assert done.stderr == "error: stopped before the first step: nothing was trained, and nothing is saved\n"
+    assert done.exit_code == 130
+
+
+def test_a_run_that_had_ended_has_no_speed(trained_desk: Desk):
+    done = trained_desk.penstock("train", "run.yaml", "--continue_train")
+
+    assert done.stdout.startswith("trained   2 steps, 1 epoch, 6 rows\neval      ")
+
+
+def test_check_tells_of_histograms_that_are_never_written(desk: Desk):
+    desk.write_run(("  num_epochs: 1\n", "  num_epochs: 1\n  tensorboard_summaries: [loss, gradient]\n"))
+
+    told = "warning: train_config.tensorboard_summaries: gradient is never written; set train_config.histogram_steps"
+    for command in ("check", "train"):
+        assert desk.penstock(command, "run.yaml").stderr.count(told) == 1
+    quiet = desk.penstock("check", "run.yaml", "--set", "train_config.use_tensorboard=false")
+    assert "never written" not in quiet.stderr

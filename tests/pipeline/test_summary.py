@@ -103,7 +103,7 @@ def test_training_that_had_nothing_to_do():
         replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}, evaluated_step=None)
     )
 
-    assert "speed     0 rows/s over 0.0 s" in summary
+    assert "speed" not in summary
     assert "eval      nothing was evaluated" in summary
 
 

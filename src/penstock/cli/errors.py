@@ -12,6 +12,7 @@ from penstock.config.errors import ConfigError, PenstockError
 
 EXIT_WRONG = 1
 EXIT_CRASH = 70
+EXIT_STOPPED = 130
 
 
 class Debug:
@@ -31,7 +32,7 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
-        fail("stopped", 130)
+        fail("stopped", EXIT_STOPPED)
     except BrokenPipeError:
         # The reader of our output went away (for example `| head`): not an error of ours.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -1,13 +1,15 @@
 """`penstock train`."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import options
-from penstock.cli.errors import one_line_errors
+from penstock.cli.errors import EXIT_STOPPED, fail, one_line_errors
 from penstock.config.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,18 +92,19 @@ def train(
             "data_config.num_workers": None if workers is None else str(workers),
             "train_config.is_profiling": "true" if profile else None,
         }
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.run_files import write_text_config
-        from penstock.pipeline.summary import training_summary
-        from penstock.pipeline.training import train as train_run
+        with _stops_told():
+            run = options.load(run_file, paths, sets, edit_config_json, strict)
+            from penstock.pipeline.run_files import write_text_config
+            from penstock.pipeline.summary import training_summary
+            from penstock.pipeline.training import train as train_run
 
-        result = train_run(
-            run,
-            resume=continue_train,
-            new_data=new_data,
-            restore_optimizer=not ignore_restore_optimizer,
-            plain=plain,
-        )
+            result = train_run(
+                run,
+                resume=continue_train,
+                new_data=new_data,
+                restore_optimizer=not ignore_restore_optimizer,
+                plain=plain,
+            )
         if text_config:
             write_text_config(run)
         print(training_summary(result))
@@ -109,6 +112,15 @@ def train(
             _tell_of_the_end(run, stopped_early=result.stopped_because is not None)
         if result.exit_code:
             raise typer.Exit(result.exit_code)
+
+
+@contextmanager
+def _stops_told() -> Iterator[None]:
+    """A run takes Ctrl-C as a request to finish its step and save, as soon as it can; before that there is nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
 
 
 def _tell_of_the_end(run: "RunConfig", stopped_early: bool) -> None:

@@ -13,6 +13,7 @@ from penstock.pipeline.hooks import checked_evaluator
 from penstock.pipeline.requirements import require_for_training, train_section
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.session import computing
+from penstock.pipeline.tensorboard import warn_of_histograms
 from penstock.pipeline.training_parts import build_training
 from penstock.pipeline.training_plan import plan_training
 from penstock.runtime.world import World
@@ -36,9 +37,10 @@ def check(run: RunConfig) -> CheckResult:
     """Open the data, build the model, take one batch through it, and one through an evaluation."""
     require_for_training(run)
     run = with_joined_batches(run)
-    start = train_section(run).fine_tune_checkpoint
-    if start:
-        checkpoint_at(Path(start), "train_config.fine_tune_checkpoint")
+    train = train_section(run)
+    if train.fine_tune_checkpoint:
+        checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
+    warn_of_histograms(train)
     with ExitStack() as stack:
         monitor = stack.enter_context(computing(run))
         training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))

@@ -28,13 +28,12 @@ def training_summary(result: TrainResult) -> str:
 
 def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     """The same, line by line."""
-    rate = result.trained_rows / result.seconds if result.seconds else 0.0
     steps, epochs = counted(result.steps, "step"), counted(result.epochs, "epoch")
     lines = [
         ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
         *bad_rows_lines(result),
         *early_end_lines(result),
-        ("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included"),
+        *speed_lines(result),
         *([("advice", result.advice)] if result.advice is not None else []),
         ("eval", evaluation_line(result)),
         ("memory", memory_line(result.memory)),
@@ -52,6 +51,14 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
     return lines
+
+
+def speed_lines(result: TrainResult) -> list[tuple[str, str]]:
+    """How fast rows were trained; nothing where a run had come to its end before."""
+    if not result.trained_rows or not result.seconds:
+        return []
+    rate = result.trained_rows / result.seconds
+    return [("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included")]
 
 
 def early_end_lines(result: TrainResult) -> list[tuple[str, str]]:

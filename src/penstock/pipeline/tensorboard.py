@@ -46,13 +46,7 @@ class TensorBoard:
         self._kinds = frozenset(train.tensorboard_summaries)
         self._histogram_steps = train.histogram_steps
         self._files: dict[str, EventFile] = {}
-        unseen = [kind for kind in HISTOGRAMS if kind in self._kinds and not train.histogram_steps]
-        if unseen:
-            _logger.warning(
-                "train_config.tensorboard_summaries: %s %s never written; set train_config.histogram_steps",
-                " and ".join(unseen),
-                "is" if len(unseen) == 1 else "are",
-            )
+        warn_of_histograms(train)
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
         """The numbers of a line of the log; those that are neither loss, rate nor speed are metrics of the training."""
@@ -119,6 +113,17 @@ def open_tensorboard(
 ) -> TensorBoard | None:
     """The summaries of a run that wants them."""
     return TensorBoard(folder, train, parameters, first_step) if train.use_tensorboard else None
+
+
+def warn_of_histograms(train: TrainConfig) -> None:
+    """Say which summaries are asked for and would never be written."""
+    unseen = [kind for kind in HISTOGRAMS if kind in train.tensorboard_summaries]
+    if unseen and train.use_tensorboard and not train.histogram_steps:
+        _logger.warning(
+            "train_config.tensorboard_summaries: %s %s never written; set train_config.histogram_steps",
+            " and ".join(unseen),
+            "is" if len(unseen) == 1 else "are",
+        )
 
 
 def tag_of(name: str) -> str:

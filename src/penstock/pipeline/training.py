@@ -111,8 +111,9 @@ def train(
         folder.refuse_if_trained()
     with ExitStack() as stack:
         stack.enter_context(folder.lock())
-        monitor = stack.enter_context(computing(run))
+        # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
+        monitor = stack.enter_context(computing(run))
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
             plan = plan_training(run, monitor, shuffled, folder.path)
