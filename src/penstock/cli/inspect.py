@@ -13,7 +13,10 @@ from penstock.cli.rewrite import DatasetType, Delimiter, Fields, Header, Memory
 
 
 def inspect(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Data of any format, a checkpoint or a run.")],
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run."),
+    ],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
     memory: Memory = None,
     delimiter: Delimiter = None,

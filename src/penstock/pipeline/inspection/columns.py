@@ -29,11 +29,11 @@ def _row(column: ColumnFacts, profile: DataProfile) -> dict[str, Any]:
         "null_part": column.num_nulls / max(1, column.num_rows),
         "distinct": column.distinct,
         "distinct_is": _how_distinct(column, profile),
-        "min": _plain(column.least),
-        "max": _plain(column.most),
-        "mean": _plain(column.mean),
+        "min": plain_value(column.least),
+        "max": plain_value(column.most),
+        "mean": plain_value(column.mean),
         "mean_length": column.mean_length,
-        "most_frequent": _plain(value),
+        "most_frequent": plain_value(value),
         "most_frequent_part": part,
     }
 
@@ -57,8 +57,8 @@ def _shown(column: ColumnFacts, profile: DataProfile) -> dict[str, str]:
         "type": short_type(column.type),
         "nulls": _part(column.num_nulls, column.num_rows),
         "distinct": _distinct(column, profile),
-        "min": _short(column.least),
-        "max": _short(column.most),
+        "min": short_value(column.least),
+        "max": short_value(column.most),
         "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
         "most frequent": _frequent(column),
     }
@@ -69,7 +69,7 @@ def _frequent(column: ColumnFacts) -> str:
         return ""
     value, part = column.top
     stands_out = part >= _SHOWN_PART and part * column.distinct >= _STANDS_OUT
-    return f"{_short(value)} ({part:.0%})" if stands_out else ""
+    return f"{short_value(value)} ({part:.0%})" if stands_out else ""
 
 
 def _distinct(column: ColumnFacts, profile: DataProfile) -> str:
@@ -103,7 +103,7 @@ def short_type(kind: Any) -> str:
     return str(kind)
 
 
-def _short(value: Any) -> str:
+def short_value(value: Any) -> str:
     """A value in a cell."""
     if value is None:
         return ""
@@ -116,7 +116,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value that JSON can hold."""
     if value is None or isinstance(value, bool | int | str):
         return value

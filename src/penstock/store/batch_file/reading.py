@@ -13,17 +13,20 @@ from penstock.store.batch_file.values import Values
 
 def read_values(header: BatchHeader, array: StoredArray) -> Values:
     """The values of one array, checked."""
-    path = header.path
-    values = np.fromfile(path, dtype=np.uint8, count=array.num_bytes, offset=array.offset)
+    values = np.fromfile(header.path, dtype=np.uint8, count=array.num_bytes, offset=array.offset)
     if array.compression != "none":
         values = _unpacked(header, array, values)
-    checksum = crc32(values.data)
+    check_values(header, array, crc32(values.data))
+    return values.view(array.dtype).reshape(array.shape, order="F" if array.is_column_major else "C")
+
+
+def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None:
+    """Refuse an array whose values, as they were read, have another checksum than the header says."""
     if checksum != array.checksum:
         raise DataError(
-            f"{path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
+            f"{header.path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
             f"not {array.checksum:08x}; write the file again"
         )
-    return values.view(array.dtype).reshape(array.shape, order="F" if array.is_column_major else "C")
 
 
 def map_values(header: BatchHeader, array: StoredArray) -> Values:

@@ -19,8 +19,8 @@ class PartSamples:
     """The samples of a split in all its files; the group of rows that was looked at last is kept."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._groups = [(path, group) for path in paths for group in range(len(_group_rows(path)))]
-        counts = [count for path in paths for count in _group_rows(path)]
+        self._groups = [(path, group) for path in paths for group in range(len(group_rows(path)))]
+        counts = [count for path in paths for count in group_rows(path)]
         self._firsts = [0, *accumulate(counts)]
         self._loaded: tuple[int, pa.Table] | None = None
 
@@ -32,7 +32,7 @@ class PartSamples:
         """A group with a sample in it, and which row it is."""
         group = bisect_right(self._firsts, position) - 1
         if self._loaded is None or self._loaded[0] != group:
-            self._loaded = group, _read_group(*self._groups[group])
+            self._loaded = group, read_group(*self._groups[group])
         return self._loaded[1], position - self._firsts[group]
 
 
@@ -48,7 +48,8 @@ class PartColumn:
         return np.asarray(table.column(self.spec.name)[row].as_py(), self.spec.dtype)
 
 
-def _group_rows(path: Path) -> list[int]:
+def group_rows(path: Path) -> list[int]:
+    """Samples of each row group or record batch of a file."""
     if path.suffix == ".parquet":
         metadata = pq.read_metadata(path)
         return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -56,7 +57,8 @@ def _group_rows(path: Path) -> list[int]:
         return [reader.get_batch(group).num_rows for group in range(reader.num_record_batches)]
 
 
-def _read_group(path: Path, group: int) -> pa.Table:
+def read_group(path: Path, group: int) -> pa.Table:
+    """One of them, decoded."""
     if path.suffix == ".parquet":
         with pq.ParquetFile(path) as file:
             return file.read_row_group(group)

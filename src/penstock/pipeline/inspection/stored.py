@@ -1,0 +1,186 @@
+"""What is in batch files and stores: each array's name, shape, type, bytes, least and greatest value, and the heads."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB, format_size
+from penstock.pipeline.inspection.columns import plain_value, short_value
+from penstock.pipeline.inspection.data import DataLook
+from penstock.pipeline.inspection.report import Inspection
+from penstock.prep.profile.memory import memory_limit
+from penstock.prep.profile.pieces import BlockPieces, choose_pieces
+from penstock.readers.blocks import Blocks
+from penstock.runtime.memory import tree_bytes
+from penstock.runtime.progress import ProgressLogger
+from penstock.store.contents import ArrayContents, Block, Contents, Extremes, Part, contents_of
+
+_PATIENCE_SECONDS = 5.0
+_BESIDE_BYTES = 16 * MIB
+"""What looking at values takes beside the block that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PartLook:
+    """The rows of a part that are looked at."""
+
+    part: Part
+    blocks: tuple[Block, ...]
+    """Those with samples."""
+    pieces: list[BlockPieces]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are looked at."""
+        return sum(piece.num_rows for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What the process may hold, and what it held before it looked."""
+
+    path: Path
+    limit_bytes: int
+    process_bytes: int
+
+    @classmethod
+    def of(cls, path: Path, look: DataLook) -> Self:
+        """As it is now."""
+        process_bytes = tree_bytes()
+        return cls(path, memory_limit(look.memory_bytes, process_bytes), process_bytes)
+
+    def check(self, block: Block) -> None:
+        """Refuse a block that is too large."""
+        needed_bytes = self.process_bytes + block.held_bytes + _BESIDE_BYTES
+        if needed_bytes > self.limit_bytes:
+            raise BudgetExceeded(
+                f"{self.path}: looking at its values needs about {format_size(needed_bytes)} but may hold "
+                f"{format_size(self.limit_bytes)}; raise --memory"
+            )
+
+
+def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
+    """Headers of all arrays and a look at their values; None where the path is neither batch files nor a store."""
+    contents = contents_of(path)
+    if contents is None:
+        return None
+    looks = [_choose(part, look.full) for part in contents.parts]
+    with _progress(sum(chosen.num_rows for chosen in looks), look) as progress:
+        room = _Room.of(path, look)
+        seen = [_extremes(chosen, room, progress.advance) for chosen in looks]
+    rows = [
+        (chosen.part.split, array, found[array.name])
+        for chosen, found in zip(looks, seen, strict=True)
+        for array in chosen.part.arrays
+    ]
+    return Inspection(
+        kind=contents.kind,
+        facts=_facts(contents, looks),
+        table_name="arrays",
+        table=[_row(*row) for row in rows],
+        shown_table=_shown(rows),
+        notes=_notes(looks),
+        warnings=[*contents.warnings, *_nan_warnings(rows)],
+    )
+
+
+def _choose(part: Part, full: bool) -> _PartLook:
+    blocks = tuple(block for block in part.blocks if block.num_rows)
+    places = Blocks.of((0, 0, block.num_rows) for block in blocks)
+    return _PartLook(part, blocks, choose_pieces(places, max(1, part.row_bytes), full=full))
+
+
+def _extremes(chosen: _PartLook, room: _Room, on_rows: Callable[[int], None]) -> dict[str, Extremes]:
+    found = {array.name: Extremes() for array in chosen.part.arrays}
+    for piece in chosen.pieces:
+        block = chosen.blocks[piece.block]
+        room.check(block)
+        for start, end in piece.intervals:
+            for name, values in block.chunks(start, end - start):
+                found[name].add(values)
+            on_rows(end - start)
+    return found
+
+
+@contextmanager
+def _progress(num_rows: int, look: DataLook) -> Iterator[ProgressLogger]:
+    min_seconds = 1.0 if look.full else _PATIENCE_SECONDS
+    with ProgressLogger(
+        "inspecting", "rows", num_rows, plain=look.plain, min_seconds=min_seconds, show_end=look.full
+    ) as progress:
+        yield progress
+
+
+def _facts(contents: Contents, looks: list[_PartLook]) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(contents.facts)
+    facts["bytes_in_memory"] = sum(array.num_bytes for part in contents.parts for array in part.arrays)
+    facts["heads"] = list(contents.heads)
+    if contents.masked_heads != contents.heads:
+        facts["heads_with_masks"] = list(contents.masked_heads)
+    num_rows, num_seen = _counts(looks)
+    if num_seen < num_rows:
+        facts["rows_looked_at"] = num_seen
+        facts["part_looked_at"] = num_seen / num_rows
+    return facts
+
+
+def _counts(looks: list[_PartLook]) -> tuple[int, int]:
+    """Rows in all, and those that are looked at."""
+    return sum(chosen.part.num_rows for chosen in looks), sum(chosen.num_rows for chosen in looks)
+
+
+def _row(split: str | None, array: ArrayContents, found: Extremes) -> dict[str, Any]:
+    return {
+        **({} if split is None else {"split": split}),
+        "array": array.name,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "bytes": array.num_bytes,
+        "min": plain_value(_item(found.least)),
+        "max": plain_value(_item(found.most)),
+        "nan": found.num_nan,
+    }
+
+
+def _shown(rows: list[tuple[str | None, ArrayContents, Extremes]]) -> list[dict[str, str]]:
+    return [
+        {
+            **({} if split is None else {"split": split}),
+            "array": array.name,
+            "shape": " x ".join(f"{length:,}" for length in array.shape),
+            "dtype": str(array.dtype),
+            "bytes": format_size(array.num_bytes),
+            "min": short_value(_item(found.least)),
+            "max": short_value(_item(found.most)),
+        }
+        for split, array, found in rows
+    ]
+
+
+def _item(value: Any) -> Any:
+    """A number as Python knows it; a time as its text, which no precision is too fine for."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return str(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _notes(looks: list[_PartLook]) -> list[str]:
+    num_rows, num_seen = _counts(looks)
+    if num_seen == num_rows:
+        return []
+    num_places = sum(len(piece.intervals) for chosen in looks for piece in chosen.pieces)
+    return [f"min and max from rows at {num_places} places; --full looks at all rows"]
+
+
+def _nan_warnings(rows: list[tuple[str | None, ArrayContents, Extremes]]) -> list[str]:
+    return [
+        f"{array.name}{'' if split is None else f' of {split}'}: {found.num_nan:,} of the values looked at are NaN; "
+        "they are left out of min and max"
+        for split, array, found in rows
+        if found.num_nan
+    ]

@@ -1,0 +1,92 @@
+"""Arrays, and blocks of their values."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from penstock.config.sizes import MIB
+from penstock.store.batch_file.values import Values
+from penstock.store.schema import StoreSchema
+
+CHUNK_BYTES = 4 * MIB
+"""Of one array, read at a time."""
+
+
+class Block(Protocol):
+    """Samples that are reached at once."""
+
+    @property
+    def num_rows(self) -> int:
+        """Samples."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """The most that is held while values are read."""
+        ...
+
+    def chunks(self, first: int, count: int) -> Iterator[tuple[str, Values]]:
+        """Values of all arrays from sample `first` on, each with the name of its array."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayContents:
+    """One array, as headers tell it."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Of its values as they are."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The samples of a split, or all samples of batch files."""
+
+    split: str | None
+    arrays: tuple[ArrayContents, ...]
+    blocks: Sequence[Block]
+
+    @property
+    def num_rows(self) -> int:
+        """Samples."""
+        return self.arrays[0].shape[0] if self.arrays else 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Of one sample in all arrays, as it is."""
+        return -(-sum(array.num_bytes for array in self.arrays) // max(1, self.num_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything that is known of a path before a value is read."""
+
+    kind: str
+    facts: Mapping[str, int | str]
+    heads: tuple[str, ...]
+    masked_heads: tuple[str, ...]
+    parts: tuple[Part, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
+    """The arrays of a schema with so many samples."""
+    return tuple(ArrayContents(spec.name, spec.dtype, spec.shape(num_rows)) for spec in schema.arrays)
+
+
+def heads_of(array_names: Sequence[str], prefix: str) -> tuple[str, ...]:
+    """The heads that have an array whose name begins so.
+
+    >>> heads_of(["strategic_features", "labels_move", "masks_move"], "labels_")
+    ('move',)
+    """
+    return tuple(name.removeprefix(prefix) for name in array_names if name.startswith(prefix))

@@ -1,0 +1,198 @@
+"""What is in batch files and stores, from headers, and their values by blocks."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.store.batch_file import save_batch
+from penstock.store.contents import ArrayContents, contents_of, file_rows
+from penstock.store.manifest import InputRecord, Manifest
+from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.schema import ArrayNames, sample_schema
+from tests.store.merge.inputs import concatenated, write_batches
+from tests.store.samples import assert_same, game_arrays
+
+STORES = {
+    "npy": MergeOptions(),
+    "heads npy": MergeOptions(heads="npy"),
+    "parquet": MergeOptions(target="parquet", compression="zstd"),
+    "ipc": MergeOptions(target="ipc", compression="lz4"),
+    "hdf5": MergeOptions(target="hdf5"),
+}
+
+
+def values_of(part, first=0):
+    """All values of a part but the first samples of each block, joined, in the shape of its arrays."""
+    chunks = {array.name: [] for array in part.arrays}
+    for block in part.blocks:
+        for name, values in block.chunks(first, max(0, block.num_rows - first)):
+            chunks[name].append(values.reshape(-1))
+    return {
+        array.name: np.concatenate(chunks[array.name]).reshape(-1, *array.shape[1:]) for array in part.arrays
+    }
+
+
+def test_a_batch_file(tmp_path):
+    arrays = game_arrays(5)
+    save_batch(tmp_path / "batch_0000.batch", arrays)
+
+    found = contents_of(tmp_path / "batch_0000.batch")
+
+    assert (found.kind, found.facts["samples"]) == ("batch file (native)", 5)
+    assert found.heads == found.masked_heads == ("action_type", "target")
+    assert found.parts[0].arrays[0] == ArrayContents("strategic_features", np.dtype("float32"), (5, 6))
+    assert found.parts[0].arrays[0].num_bytes == 5 * 6 * 4
+    assert_same(values_of(found.parts[0]), arrays)
+
+
+@pytest.mark.parametrize(("layout", "compression"), [("native", "zstd"), ("npz", "none"), ("npz", "zlib")])
+def test_a_folder_of_batch_files_is_one(tmp_path, layout, compression):
+    expected = concatenated(write_batches(tmp_path, layout=layout, compression=compression))
+
+    found = contents_of(tmp_path)
+
+    assert (found.kind, found.facts["samples"], found.facts["batch_files"]) == ("batch files", 28, 6)
+    assert_same(values_of(found.parts[0]), expected)
+
+
+@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
+def test_a_store_in_every_form(tmp_path, options):
+    if options.target == "hdf5":
+        pytest.importorskip("h5py")
+    expected = concatenated(write_batches(tmp_path / "batches"))
+    merge(tmp_path / "batches", tmp_path / "store", options=options)
+
+    found = contents_of(tmp_path / "store")
+
+    assert (found.kind, found.heads) == (f"store ({options.target})", ("action_type", "target"))
+    assert (found.facts["samples"], found.facts["splits"]) == (28, "train 28")
+    assert_same(values_of(found.parts[0]), expected)
+    assert len(values_of(found.parts[0], first=3)["labels_target"]) == 28 - 3 * len(found.parts[0].blocks)
+
+
+def test_a_store_has_a_part_for_each_split(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(SplitShares(0.5, 0.5, 0)))
+
+    found = contents_of(tmp_path / "store")
+
+    assert [(part.split, part.num_rows) for part in found.parts] == [("train", 14), ("val", 14)]
+
+
+def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_rows, "CHUNK_BYTES", 64)
+    expected = concatenated(write_batches(tmp_path / "batches"))
+    merge(tmp_path / "batches", tmp_path / "store")
+
+    found = contents_of(tmp_path / "store").parts[0]
+
+    assert len(found.blocks) == 28
+    assert all(block.held_bytes == 64 for block in found.blocks)
+    assert_same(values_of(found), expected)
+
+
+def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):
+    names = ArrayNames(features="x", labels="y_", masks="m_")
+    record = save_batch(
+        tmp_path / "batch_0.batch", {"x": np.zeros((2, 3), "f4"), "y_move": np.zeros(2, "i2")}
+    )
+    assert contents_of(tmp_path / "batch_0.batch").heads == ()
+
+    schema = sample_schema(3, ["move"], {}, names=names)
+    Manifest((InputRecord("raw/a.rep", 9, 1),), (record,), schema, {}).write(tmp_path)
+
+    assert contents_of(tmp_path / "batch_0.batch").heads == ("move",)
+    assert (contents_of(tmp_path).heads, contents_of(tmp_path).masked_heads) == (("move",), ())
+    assert contents_of(tmp_path).facts["input_files"] == 1
+    assert contents_of(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["clicks.parquet", "arrays.npz", "absent"])
+def test_other_things_are_none(tmp_path, name):
+    if name != "absent":
+        (tmp_path / name).write_bytes(b"PAR1")
+    (tmp_path / "manifest.json").write_text(json.dumps({"kind": "somebody's"}))
+
+    assert contents_of(tmp_path / name) is None
+    assert contents_of(tmp_path) is None
+
+
+def test_a_native_file_is_known_under_any_name(tmp_path):
+    save_batch(tmp_path / "samples.bin", game_arrays(2))
+
+    assert contents_of(tmp_path / "samples.bin").kind == "batch file (native)"
+
+
+@pytest.mark.parametrize("num_bytes", [0, 10, 300, 767])
+def test_a_torn_batch_file_is_one_line(tmp_path, num_bytes):
+    path = tmp_path / "batch_0000.batch"
+    save_batch(path, game_arrays(5))
+    path.write_bytes(path.read_bytes()[:num_bytes])
+
+    with pytest.raises(DataError, match=r"batch_0000\.batch: [^\n]+$"):
+        contents_of(path)
+
+
+def test_a_damaged_array_is_named(tmp_path):
+    path = tmp_path / "batch_0000.batch"
+    save_batch(path, {"a": np.arange(8), "b": np.arange(8)})
+    content = bytearray(path.read_bytes())
+    content[-64] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(DataError, match="array 'b' is damaged: its checksum is"):
+        values_of(contents_of(path).parts[0])
+
+
+def test_pickled_samples_are_not_unpickled(tmp_path):
+    samples = [{"features": [1.0], "labels": {"move": 1}, "masks": {}}]
+    np.savez(tmp_path / "batch_0000.npz", samples=np.array(samples, object))
+    (tmp_path / "batch_0001.batch").write_bytes(pickle.dumps(samples))
+
+    for path in (tmp_path, tmp_path / "batch_0000.npz", tmp_path / "batch_0001.batch"):
+        with pytest.raises(
+            DataError, match=r"batch_000.*: holds pickled samples, .* penstock merge --allow-pickle"
+        ):
+            contents_of(path)
+
+
+def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    features = tmp_path / "store" / "X_train.npy"
+    features.write_bytes(features.read_bytes()[:-1])
+
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: has 799 bytes, but manifest\.json says 800; run penstock"
+    ):
+        contents_of(tmp_path / "store")
+    features.unlink()
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock merge"
+    ):
+        contents_of(tmp_path / "store")
+
+
+def test_a_torn_manifest_is_told(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    manifest = tmp_path / "store" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:200])
+
+    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock store; write it again$"):
+        contents_of(tmp_path / "store")
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(target="parquet"))
+    path = tmp_path / "store" / "train" / "part-00000.parquet"
+    path.write_bytes(bytes(path.stat().st_size))
+
+    with pytest.raises(
+        DataError, match=r"part-00000\.parquet: cannot be read: [^\n]+; run penstock merge again$"
+    ):
+        contents_of(tmp_path / "store")
