@@ -51,3 +51,15 @@ def test_compression_that_means_nothing(keys: dict[str, Any], message: str):
 
 def test_raw_files_may_be_listed():
     assert Preprocessing.model_validate({"input_path": ["a", "b*"]}).input_path == ["a", "b*"]
+
+
+def test_types_are_for_groups_that_there_are():
+    with pytest.raises(
+        ValidationError, match=r"no group 'price' in schema\.feature_groups; a single type for all"
+    ):
+        Preprocessing.model_validate({"feature_dtypes": {"price": "float16"}})
+    declared = {"schema": {"feature_groups": {"prices": 2}}, "feature_dtypes": {"price": "float16"}}
+    with pytest.raises(ValidationError, match=r"no group 'price' in .*; did you mean 'prices'\?"):
+        Preprocessing.model_validate(declared)
+    with pytest.raises(ValidationError, match="should match pattern"):
+        Preprocessing.model_validate({"schema": {"feature_groups": {"a/b": 2}}})

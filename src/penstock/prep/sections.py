@@ -126,11 +126,18 @@ NumberType = Annotated[str, AfterValidator(_number_type)]
 """A type of numbers by its name, such as int16."""
 
 
+GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+"""What can be a part of the names of arrays and files."""
+
+
 class SampleSchema(Section):
     """What samples consist of; what is absent is found from the first samples."""
 
     num_features: PositiveInt | None = None
-    """Features of a sample."""
+    """Features of a sample, those in groups not counted."""
+
+    feature_groups: dict[GroupName, PositiveInt | list[str]] = {}
+    """Features in arrays of their own: how many of them, from the first on; or their columns, as in feature_columns."""
 
     labels: dict[str, NumberType] = {}
     """Heads, and the types of their labels."""
@@ -158,6 +165,10 @@ class SampleSchema(Section):
 
     mask_columns: dict[str, str] = {}
     """The columns of heads with their masks, which are lists; absent: the column with the name of the array."""
+
+    def group_array(self, group: str) -> str:
+        """The array with the features of a group."""
+        return f"{self.features_name}_{group}"
 
 
 class Preprocessing(Section):
@@ -199,8 +210,8 @@ class Preprocessing(Section):
     dtype: FeatureDtype = FeatureDtype.float32
     """Type of the features' numbers."""
 
-    feature_dtypes: dict[str, str] = {}
-    """Another type for single features or groups."""
+    feature_dtypes: dict[str, FeatureDtype] = {}
+    """Another type for groups of features, which schema.feature_groups names; a group may be a single feature."""
 
     layout: BatchLayout = BatchLayout.native
     """Form of the batch files."""
@@ -237,6 +248,18 @@ class Preprocessing(Section):
 
     on_error: OnError = OnError.stop
     """A raw file that cannot be used: stop, or go on without it."""
+
+    @model_validator(mode="after")
+    def _types_of_groups(self) -> Self:
+        groups = self.sample_schema.feature_groups
+        unknown = next((name for name in self.feature_dtypes if name not in groups), None)
+        if unknown is not None:
+            told = f"; {hint(unknown, groups)}" if groups else ""
+            raise ValueError(
+                f"feature_dtypes: there is no group '{unknown}' in schema.feature_groups{told}; a single type for all "
+                "features is dtype"
+            )
+        return self
 
     @model_validator(mode="after")
     def _compression_fits(self) -> Self:

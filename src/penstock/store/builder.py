@@ -116,6 +116,10 @@ class BatchBuilder:
     def _put(self, row: int, sample: Sample) -> None:
         if self._features is not None:
             self._put_one(row, sample, FEATURES, self._features)
+        elif len(sample.get(FEATURES, ())):
+            raise DataError(
+                f"{self._sample_place(row)}{FEATURES}: has {len(sample[FEATURES])} that no array of the schema takes"
+            )
         self._put_heads(row, sample, LABELS, self._labels)
         self._put_heads(row, sample, MASKS, self._masks)
         for name, column in self._others.items():

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from penstock.config.errors import ConfigError
-from penstock.prep.preparing.settings import decisive_settings, feature_dtype, one_input_per_batch
+from penstock.prep.preparing.settings import (
+    decisive_settings,
+    feature_dtype,
+    feature_types,
+    one_input_per_batch,
+)
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import ReadingSection
 
@@ -28,11 +32,14 @@ def test_the_type_of_features(keys: dict[str, Any], dtype: str):
     assert feature_dtype(preprocessing(**keys)) == dtype
 
 
-def test_single_features_have_no_type_of_their_own():
-    with pytest.raises(
-        ConfigError, match=r"^preprocessing\.feature_dtypes: is not available: all features are one"
-    ):
-        feature_dtype(preprocessing(feature_dtypes={"price": "float16"}))
+def test_groups_of_features_have_types_of_their_own():
+    section = preprocessing(
+        use_float32=False,
+        schema={"features_name": "seen", "feature_groups": {"board": 9, "prices": ["price_*"]}},
+        feature_dtypes={"prices": "float16"},
+    )
+
+    assert feature_types(section) == {"seen": "float64", "seen_board": "float64", "seen_prices": "float16"}
 
 
 def test_what_changes_no_byte_is_not_decisive():
@@ -50,6 +57,7 @@ def test_what_changes_no_byte_is_not_decisive():
         {"layout": "npz"},
         {"compression": "zstd", "compression_level": 3},
         {"schema": {"labels": {"buy": "int32"}}},
+        {"schema": {"feature_groups": {"a": 2}}, "feature_dtypes": {"a": "float16"}},
         {"splits": {"by": "file"}},
         {"splits": {"by": "group", "group_key": "match"}},
     ):

@@ -26,6 +26,8 @@ class Roles:
     """Which columns are features, joined in this order, and which belong to heads."""
 
     features: tuple[str, ...]
+    feature_groups: Mapping[str, tuple[str, ...]]
+    """Columns that are features too, but in arrays of their own."""
     labels: Mapping[str, str]
     masks: Mapping[str, str]
     group: str | None
@@ -34,7 +36,10 @@ class Roles:
     def columns(self) -> tuple[str, ...]:
         """All that are used, each once."""
         group = () if self.group is None else (self.group,)
-        return tuple(dict.fromkeys((*self.features, *self.labels.values(), *self.masks.values(), *group)))
+        grouped = (name for columns in self.feature_groups.values() for name in columns)
+        return tuple(
+            dict.fromkeys((*self.features, *grouped, *self.labels.values(), *self.masks.values(), *group))
+        )
 
 
 def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None, file: str) -> Roles:
@@ -49,18 +54,40 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
         file, names, declared.mask_columns, [*declared.masks], declared.mask_prefix, "mask_columns"
     )
     taken = {*labels.values(), *masks.values(), group_key}
+    groups = _feature_groups(file, names, declared)
+    grouped = [name for chosen in groups.values() for name in chosen]
     if declared.feature_columns:
-        features = _chosen(file, names, declared.feature_columns)
+        chosen = _chosen(file, names, declared.feature_columns, "feature_columns")
+        features = tuple(name for name in chosen if name not in grouped)
     elif declared.features_name in names:
         features = (declared.features_name,)
     else:
-        features = _others(file, columns, [name for name in names if name not in taken])
-    both = next((name for name in features if name in taken and name != group_key), None)
+        others = [name for name in names if name not in taken and name not in grouped]
+        features = _others(file, columns, others, may_be_none=bool(grouped))
+    both = next((name for name in (*features, *grouped) if name in taken and name != group_key), None)
     if both is not None:
+        key = "feature_groups" if both in grouped else "feature_columns"
         raise DataError(
-            f"{file}: column '{both}' is a feature and a label or mask; leave it out of {_SCHEMA}.feature_columns"
+            f"{file}: column '{both}' is a feature and a label or mask; leave it out of {_SCHEMA}.{key}"
         )
-    return Roles(features, labels, masks, group_key)
+    return Roles(features, groups, labels, masks, group_key)
+
+
+def _feature_groups(file: str, names: Sequence[str], declared: SampleSchema) -> dict[str, tuple[str, ...]]:
+    """The columns of the groups that name columns; each belongs to one."""
+    found: dict[str, tuple[str, ...]] = {}
+    owners: dict[str, str] = {}
+    for group, patterns in declared.feature_groups.items():
+        if isinstance(patterns, int):
+            continue
+        found[group] = _chosen(file, names, patterns, "feature_groups")
+        for name in found[group]:
+            if owners.setdefault(name, group) != group:
+                raise DataError(
+                    f"{file}: column '{name}' is in two groups of {_SCHEMA}.feature_groups, '{owners[name]}' and "
+                    f"'{group}'"
+                )
+    return found
 
 
 def _heads(
@@ -77,24 +104,24 @@ def _heads(
     return found
 
 
-def _chosen(file: str, names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+def _chosen(file: str, names: Sequence[str], patterns: Sequence[str], key: str) -> tuple[str, ...]:
     chosen: list[str] = []
     for pattern in patterns:
         fitting = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
-            _check_present(file, names, pattern, f"{_SCHEMA}.feature_columns")
+            _check_present(file, names, pattern, f"{_SCHEMA}.{key}")
         chosen += sorted(fitting, key=natural_key)
     return tuple(dict.fromkeys(chosen))
 
 
-def _others(file: str, columns: pa.Schema, names: Sequence[str]) -> tuple[str, ...]:
+def _others(file: str, columns: pa.Schema, names: Sequence[str], may_be_none: bool) -> tuple[str, ...]:
     for name in names:
         if not _holds_numbers(columns.field(name).type):
             raise DataError(
                 f"{file}: column '{name}' holds {columns.field(name).type}, not numbers; name the features in "
                 f"{_SCHEMA}.feature_columns"
             )
-    if not names:
+    if not names and not may_be_none:
         raise DataError(f"{file}: no column is left for features; name them in {_SCHEMA}.feature_columns")
     return tuple(names)
 
@@ -119,7 +146,9 @@ def batch_arrays(
     def numbers(name: str) -> Values:
         return column_numbers(batch.column(name), file, name, first_row)
 
-    arrays = {declared.features_name: _joined([numbers(name) for name in roles.features])}
+    features = {declared.features_name: roles.features} if roles.features else {}
+    features |= {declared.group_array(group): columns for group, columns in roles.feature_groups.items()}
+    arrays = {array: _joined([numbers(name) for name in columns]) for array, columns in features.items()}
     arrays |= {f"{declared.label_prefix}{head}": numbers(name) for head, name in roles.labels.items()}
     arrays |= {f"{declared.mask_prefix}{head}": _wide(numbers(name)) for head, name in roles.masks.items()}
     return arrays

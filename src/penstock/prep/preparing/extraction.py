@@ -13,6 +13,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.prep.preparing.columns import batch_arrays, find_roles
 from penstock.prep.preparing.extract_function import load_extract
+from penstock.prep.preparing.feature_groups import split_arrays, split_sample
 from penstock.prep.preparing.groups import groups_of, sample_group
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
@@ -102,13 +103,14 @@ class Extraction:
             yield self._of_arrays(given, file)
 
     def _of_sample(self, sample: Sample, file: str, number: int) -> Sample:
+        sample = split_sample(sample, self.declared, f"{file}: sample {number}")
         if self.group_key is None:
             return sample
         return {**sample, self.names.groups: sample_group(sample, self.group_key, file, number)}
 
     def _of_batch(self, batch: pa.RecordBatch, file: str, number: int) -> Arrays:
         roles = find_roles(batch.schema, self.declared, self.group_key, file)
-        arrays = batch_arrays(batch, roles, self.declared, file, number)
+        arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
             arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file)
         return Arrays(arrays)
@@ -125,6 +127,7 @@ class Extraction:
         if not arrays or any(array.ndim == 0 for array in arrays.values()):
             name = next((name for name, array in arrays.items() if array.ndim == 0), FEATURES)
             raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
+        arrays = split_arrays(arrays, self.declared, file)
         if self.group_key is not None:
             groups = arrays.pop(self.group_key, None)
             arrays[self.names.groups] = groups_of(groups, self.group_key, file)

@@ -14,7 +14,7 @@ from penstock.prep.preparing.schema_finding import find_schema
 from penstock.prep.preparing.settings import (
     decisive_settings,
     extraction_of,
-    feature_dtype,
+    feature_types,
     one_input_per_batch,
 )
 from penstock.prep.preparing.summary import PrepSummary
@@ -29,7 +29,7 @@ from penstock.runtime.memory import tree_bytes
 from penstock.store.batch_file.files import check_layout
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 
-_COLUMNS = ("feature_columns", "label_columns", "mask_columns")
+_COLUMNS = ("feature_columns", "feature_groups", "label_columns", "mask_columns")
 
 
 def prepare(
@@ -104,7 +104,7 @@ class _Preparation:
             if self.folder.may_go_on(begun, self._settings, self._files):
                 return begun
             self.folder.clear()
-        found = find_schema(self._extraction, self._files, feature_dtype(self._section), self._failed_at_once)
+        found = find_schema(self._extraction, self._files, feature_types(self._section), self._failed_at_once)
         plan = Plan(
             settings=self._settings,
             tasks=tuple(tuple(file.path for file in task.files) for task in make_tasks(self._files)),

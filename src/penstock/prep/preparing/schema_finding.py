@@ -1,6 +1,6 @@
 """The schema of all batch files, decided before the first is written: as declared, else as the first sample has it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,9 +9,11 @@ from penstock.config.errors import DataError
 from penstock.prep.preparing.columns import find_roles
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import FileFailed, failing
+from penstock.prep.preparing.feature_groups import group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.survey import Wanted, survey
+from penstock.store.builder import FEATURES, Sample
 from penstock.store.samples import inferred_schema
 from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema
 
@@ -29,17 +31,20 @@ class Found:
 def find_schema(
     extraction: Extraction,
     files: Sequence[DataFile],
-    feature_dtype: str,
+    feature_types: Mapping[str, str],
     on_failure: Callable[[FileFailed], None],
 ) -> Found:
-    """Look at the first file that gives something; `on_failure` hears of those before it that fail."""
+    """Look at the first file that gives something; `on_failure` hears of those before it that fail.
+
+    `feature_types` has the type of each array of features.
+    """
     for file in files:
         try:
             with failing(file, extraction.place):
                 resolved = _with_columns(extraction, file)
                 first = next(iter(resolved.items(file)), None)
                 if first is not None:
-                    return Found(resolved, _schema(first, resolved, feature_dtype, file.path))
+                    return Found(resolved, _schema(first, resolved, feature_types, file.path))
         except FileFailed as failed:
             on_failure(failed)
     raise DataError(f"{files[0].path}: neither this file nor any other of the {len(files)} gives a sample")
@@ -53,20 +58,22 @@ def _with_columns(extraction: Extraction, file: DataFile) -> Extraction:
     roles = find_roles(columns, extraction.declared, extraction.group_key, file.path)
     known = {
         "feature_columns": list(roles.features),
+        "feature_groups": {
+            **extraction.declared.feature_groups,
+            **{group: list(names) for group, names in roles.feature_groups.items()},
+        },
         "label_columns": dict(roles.labels),
         "mask_columns": dict(roles.masks),
     }
     return replace(extraction, declared=extraction.declared.model_copy(update=known))
 
 
-def _schema(first: Item, extraction: Extraction, feature_dtype: str, file: str) -> StoreSchema:
+def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str], file: str) -> StoreSchema:
     names, declared = extraction.names, extraction.declared
     if isinstance(first, Arrays):
-        found = _of_arrays(first, names, feature_dtype, declared, file)
+        found = _of_arrays(first, names, feature_types, declared, file)
     else:
-        found = inferred_schema(
-            first, names=names, feature_dtype=feature_dtype, mask_dtype=declared.mask_dtype, file=file
-        )
+        found = _of_sample(first, names, feature_types, declared, file)
     specs = _declared_heads(list(found.arrays), names, declared)
     if extraction.group_key is not None:
         specs = [spec for spec in specs if spec.name != names.groups]
@@ -74,14 +81,34 @@ def _schema(first: Item, extraction: Extraction, feature_dtype: str, file: str) 
     return StoreSchema(tuple(_with_declared(spec, names, declared) for spec in specs), names)
 
 
+def _of_sample(
+    first: Sample, names: ArrayNames, feature_types: Mapping[str, str], declared: SampleSchema, file: str
+) -> StoreSchema:
+    groups = [
+        ArraySpec.of_shape(array, np.dtype(feature_types[array]), (1, *np.shape(first[array])), file)
+        for array in group_arrays(declared).values()
+        if array in first
+    ]
+    all_grouped = bool(groups) and FEATURES not in first
+    found = inferred_schema(
+        {**first, FEATURES: ()} if all_grouped else first,
+        names=names,
+        feature_dtype=feature_types[names.features],
+        mask_dtype=declared.mask_dtype,
+        file=file,
+    )
+    features, *heads = found.arrays
+    return StoreSchema((*([] if all_grouped else [features]), *groups, *heads), names)
+
+
 def _of_arrays(
-    first: Arrays, names: ArrayNames, feature_dtype: str, declared: SampleSchema, file: str
+    first: Arrays, names: ArrayNames, feature_types: Mapping[str, str], declared: SampleSchema, file: str
 ) -> StoreSchema:
     def spec(name: str) -> ArraySpec:
         array = first.values[name]
         dtype = array.dtype
-        if name == names.features:
-            dtype = np.dtype(feature_dtype)
+        if name in feature_types:
+            dtype = np.dtype(feature_types[name])
         elif name.startswith(names.labels):
             dtype = np.dtype(_DEFAULT_LABEL)
         elif name.startswith(names.masks):
@@ -105,6 +132,9 @@ def _declared_heads(specs: list[ArraySpec], names: ArrayNames, declared: SampleS
 def _with_declared(spec: ArraySpec, names: ArrayNames, declared: SampleSchema) -> ArraySpec:
     if spec.name == names.features:
         return replace(spec, width=declared.num_features or spec.width)
+    if spec.name.startswith(f"{names.features}_"):
+        width = declared.feature_groups.get(spec.name.removeprefix(f"{names.features}_"))
+        return replace(spec, width=width if isinstance(width, int) else spec.width)
     if spec.name.startswith(names.labels):
         head = spec.name.removeprefix(names.labels)
         return replace(spec, dtype=np.dtype(declared.labels.get(head, spec.dtype)))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from penstock.config.errors import ConfigError
 from penstock.config.plain import section_data
 from penstock.prep.preparing.extract_function import source_checksum
 from penstock.prep.preparing.extraction import Extraction
+from penstock.prep.preparing.feature_groups import group_arrays
 from penstock.prep.sections import Preprocessing, SplitBy
 from penstock.readers.sections import ReadingSection
 
@@ -15,13 +15,17 @@ def extraction_of(section: Preprocessing, reading: ReadingSection) -> Extraction
     return Extraction(section.extract, section.sample_schema, reading, _group_key(section))
 
 
+def feature_types(section: Preprocessing) -> dict[str, str]:
+    """The type of each array of features: that of its group where the run file has one, else that of all features."""
+    usual, own = feature_dtype(section), section.feature_dtypes
+    return {section.sample_schema.features_name: usual} | {
+        array: own[group].value if group in own else usual
+        for group, array in group_arrays(section.sample_schema).items()
+    }
+
+
 def feature_dtype(section: Preprocessing) -> str:
     """The type of the features' numbers: `dtype` where it is written, else what `use_float32` says."""
-    if section.feature_dtypes:
-        raise ConfigError.at(
-            "preprocessing.feature_dtypes",
-            "is not available: all features are one array and have one type; set preprocessing.dtype",
-        )
     if "dtype" not in section.model_fields_set and not section.use_float32:
         return "float64"
     return section.dtype.value
@@ -38,6 +42,7 @@ def decisive_settings(section: Preprocessing, reading: ReadingSection) -> dict[s
         "extract": section.extract,
         "batch_size": section.batch_size,
         "dtype": feature_dtype(section),
+        "feature_dtypes": {group: dtype.value for group, dtype in section.feature_dtypes.items()},
         "schema": section_data(section.sample_schema, full=True),
         "layout": section.layout.value,
         "compression": section.compression.value,

@@ -2,8 +2,8 @@
 
     X_train.npy  labels_train.npz (one member for each head)  masks_train.npz  X_val.npy ...
 
-With `heads: npy` each head is a file of its own: labels_train/{head}.npy. An array that is none of features, labels and
-masks is `{name}_train.npy`.
+A group of features, `strategic_features_{group}`, is X_{group}_train.npy. With `heads: npy` each head is a file of its
+own: labels_train/{head}.npy. An array that is none of features, labels and masks is `{name}_train.npy`.
 """
 
 import zlib
@@ -190,7 +190,9 @@ def _stems(schema: StoreSchema) -> list[tuple[str, dict[str | None, ArraySpec]]]
         elif spec.name.startswith(names.masks):
             masks[spec.name.removeprefix(names.masks)] = spec
         else:
-            alone.append(("X" if spec.name == names.features else spec.name, {None: spec}))
+            is_features = spec.name == names.features or spec.name.startswith(f"{names.features}_")
+            stem = f"X{spec.name.removeprefix(names.features)}" if is_features else spec.name
+            alone.append((stem, {None: spec}))
     heads = [(stem, found) for stem, found in (("labels", labels), ("masks", masks)) if found]
     return alone + heads
 
