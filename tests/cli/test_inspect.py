@@ -2,7 +2,12 @@
 
 import json
 
+import numpy as np
+
+from penstock.store.batch_file import save_batch
+from penstock.store.merge import MergeOptions, SplitShares, merge
 from tests.cli.desk import CLICKS, Desk
+from tests.store.merge.inputs import write_batches
 
 
 def test_a_parquet_file(desk: Desk):
@@ -76,3 +81,51 @@ def test_a_checkpoint(trained_desk: Desk):
     shapes = {row["tensor"].rpartition("embedding_bags.")[2]: row["shape"] for row in found["tensors"]}
     assert (found["kind"], found["step"], found["checksums"]) == ("checkpoint", 2, "right")
     assert shapes["user_emb.weight"] == [100, 4]
+
+
+def test_a_batch_file(desk: Desk):
+    arrays = {
+        "strategic_features": np.array([[0, 0.5], [2, -1]], np.float32),
+        "labels_move": np.array([3, 1]),
+    }
+    save_batch(desk.folder / "batch_0000.batch", arrays)
+
+    done = desk.penstock("inspect", "batch_0000.batch")
+
+    assert done.stdout.splitlines() == [
+        "batch file (native)",
+        "  samples: 2",
+        "  bytes on disk: 512B",
+        "  compression: none",
+        "  bytes in memory: 32B",
+        "  heads: move",
+        "  heads with masks: none",
+        "",
+        "  array               shape  dtype    bytes  min  max",
+        "  strategic_features  2 x 2  float32  16B    -1   2",
+        "  labels_move         2      int64    16B    1    3",
+    ]
+
+
+def test_a_store_of_several_splits(desk: Desk):
+    write_batches(desk.folder / "batches")
+    options = MergeOptions(SplitShares(), target="parquet")
+    merge(desk.folder / "batches", desk.folder / "store", options=options)
+
+    text = desk.penstock("inspect", "store").stdout.splitlines()
+    found = json.loads(desk.penstock("inspect", "store", "--json").stdout)
+
+    assert text[:3] == ["store (parquet)", "  samples: 28", "  splits: train 22, val 3, test 3"]
+    assert found["splits"] == {"train": 22, "val": 3, "test": 3}
+    assert [row["split"] for row in found["arrays"]] == ["train"] * 5 + ["val"] * 5 + ["test"] * 5
+
+
+def test_a_torn_batch_file_is_one_line(desk: Desk):
+    write_batches(desk.folder / "batches", (5,))
+    path = desk.folder / "batches" / "batch_0000.batch"
+    path.write_bytes(path.read_bytes()[:1000])
+
+    done = desk.penstock("inspect", "batches")
+
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("error: batches/batch_0000.batch: has 1000 bytes but was written with ")

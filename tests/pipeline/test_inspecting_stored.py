@@ -67,7 +67,7 @@ def test_a_store_says_it_by_split(tmp_path):
     found = inspect(tmp_path / "store").as_dict()
 
     assert (found["kind"], found["samples"], found["merged_batch_files"]) == ("store (npy)", 28, 6)
-    assert (found["splits"], found["shuffled"]) == ("train 22, val 3, test 3", "with seed 3")
+    assert (found["splits"], found["shuffled"]) == ({"train": 22, "val": 3, "test": 3}, "with seed 3")
     features = np.load(tmp_path / "store" / "X_val.npy")
     row = next(row for row in found["arrays"] if row["split"] == "val")
     assert (row["array"], row["min"], row["max"]) == (

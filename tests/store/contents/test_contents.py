@@ -68,7 +68,7 @@ def test_a_store_in_every_form(tmp_path, options):
     found = contents_of(tmp_path / "store")
 
     assert (found.kind, found.heads) == (f"store ({options.target})", ("action_type", "target"))
-    assert (found.facts["samples"], found.facts["splits"]) == (28, "train 28")
+    assert (found.facts["samples"], found.facts["splits"]) == (28, {"train": 28})
     assert_same(values_of(found.parts[0]), expected)
     assert len(values_of(found.parts[0], first=3)["labels_target"]) == 28 - 3 * len(found.parts[0].blocks)
 

@@ -49,6 +49,8 @@ def shown(name: str, value: Any) -> str:
         return format_size(round(value))
     if isinstance(value, float):
         return f"{value:.2%}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(key, count)}" for key, count in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -71,7 +71,8 @@ class Contents:
     """Everything that is known of a path before a value is read."""
 
     kind: str
-    facts: Mapping[str, int | str]
+    facts: Mapping[str, Any]
+    """Ready for JSON."""
     heads: tuple[str, ...]
     masked_heads: tuple[str, ...]
     parts: tuple[Part, ...]

@@ -61,9 +61,9 @@ def store_contents(folder: Path) -> Contents:
         Part(split, arrays_of(schema, rows), _blocks(folder, document, schema, split, rows))
         for split, rows in splits.items()
     )
-    facts: dict[str, int | str] = {
+    facts = {
         "samples": sum(splits.values()),
-        "splits": ", ".join(f"{split} {rows:,}" for split, rows in splits.items()),
+        "splits": splits,
         "shuffled": f"with seed {options['seed']}" if options["shuffle"] else "no",
         "merged_batch_files": document["num_batches"],
         "files": len(document["files"]),
