@@ -3,6 +3,7 @@
 A line of a file is a decision: what was chosen (0 to 3), then three numbers that the player saw.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,8 @@ def content(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "log.jsonl"
     }
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the log."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

@@ -108,7 +108,7 @@ def test_a_sample_with_other_features_is_told(desk: Path):
     with pytest.raises(FileFailed, match=r"sample 1: features: has 1 that no array of the schema takes"):
         prepare(section(desk, **GROUPS))
     (desk / "raw" / "game_0.txt").write_text("0 1 1 1\n1 1\n")
-    with pytest.raises(FileFailed, match=r"sample 1: "):
+    with pytest.raises(FileFailed, match=r"sample 1: features: has 1, but the groups of .*groups are 2"):
         prepare(section(desk, **GROUPS), restart=True)
 
 
@@ -164,3 +164,10 @@ def test_columns_that_cannot_be_in_a_group(tmp_path: Path, groups: dict[str, lis
 
     with pytest.raises(DataError, match=message):
         prepare(section(tmp_path, extract=None, schema=schema))
+
+
+def test_arrays_that_are_too_narrow_are_told():
+    with pytest.raises(
+        DataError, match=r"^game\.npy: features: has 1, but the groups of .*feature_groups are 2$"
+    ):
+        split_arrays({"seen": np.zeros((3, 1))}, declared(a=2), "game.npy")

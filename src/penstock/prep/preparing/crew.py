@@ -141,6 +141,7 @@ class Crew:
         worker.end()
         if worker.assignment is not None:
             self._waiting.appendleft(worker.assignment)
+            self._watch.put_back(worker.assignment.task)
         self._stay(len(self._workers), "more took too much")
         self._watch.measure()
 
@@ -157,7 +158,9 @@ class Crew:
         """Give every idle worker a task; whether anybody has one."""
         for worker in self._workers:
             if worker.assignment is None and self._waiting:
-                worker.give(self._waiting.popleft())
+                assignment = self._waiting.popleft()
+                worker.give(assignment)
+                self._watch.began(assignment.task)
         return any(worker.assignment is not None for worker in self._workers)
 
     def _hear(self, worker: Worker) -> None:
@@ -183,6 +186,7 @@ class Crew:
         assert assignment is not None
         self._workers[self._workers.index(worker)] = Worker(self._work)
         task = assignment.task
+        self._watch.put_back(task)
         file = worker.file or task.files[0].path
         told = f"{task.name}: a worker process {ending} at {file}"
         if task.number not in self._killed_once:

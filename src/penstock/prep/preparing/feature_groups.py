@@ -30,9 +30,9 @@ def split_sample(sample: Sample, declared: SampleSchema, place: str) -> Sample:
         return sample
     features = sample[FEATURES]
     found = {**sample, **{name: features[start:end] for name, (start, end) in cuts.items()}}
-    end = _end(cuts)
+    end = _end(cuts, len(features), place)
     found[FEATURES] = features[end:]
-    if len(features) <= end:
+    if len(features) == end:
         del found[FEATURES]
     return found
 
@@ -46,13 +46,17 @@ def split_arrays(
         return dict(arrays)
     cuts = dict(_cuts(declared, arrays, place))
     parts = {name: features[:, start:end] for name, (start, end) in cuts.items()}
-    rest = features[:, _end(cuts) :]
+    rest = features[:, _end(cuts, features.shape[1], place) :]
     others = {name: array for name, array in arrays.items() if name != declared.features_name}
     return ({declared.features_name: rest} if rest.shape[1] else {}) | parts | others
 
 
-def _end(cuts: Mapping[str, tuple[int, int]]) -> int:
-    return max((end for _, end in cuts.values()), default=0)
+def _end(cuts: Mapping[str, tuple[int, int]], num_features: int, place: str) -> int:
+    """Where the last group ends, which must be among the features."""
+    end = max((end for _, end in cuts.values()), default=0)
+    if num_features < end:
+        raise DataError(f"{place}: {FEATURES}: has {num_features}, but the groups of {_KEY} are {end}")
+    return end
 
 
 def _cuts(

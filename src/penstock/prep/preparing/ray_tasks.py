@@ -67,11 +67,13 @@ def run_on_ray(ray: Any, num_workers: int, work: Work, tasks: Sequence[Task], wa
             while waiting and len(running) < num_workers:
                 task = waiting.popleft()
                 running[remote.remote(shared, task, os.getcwd())] = task
+                watch.began(task)
             for done in ray.wait(list(running), timeout=TICK_SECONDS)[0]:
                 task = running.pop(done)
                 if not _take_in(ray, done, task, watch, is_last_try=task.number in killed_once):
                     killed_once.add(task.number)
                     waiting.appendleft(task)
+                    watch.put_back(task)
             watch.check()
     finally:
         for reference in running:

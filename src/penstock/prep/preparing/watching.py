@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded, PenstockError
 from penstock.config.sizes import format_size
+from penstock.prep.preparing.patience import Patience
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress
@@ -67,6 +68,7 @@ class Watch:
         self._options = options
         self._journal = Journal(log)
         self._running: dict[int, TaskProgress] = {}
+        self._patience = Patience()
         self._files_done = sum(len(record.inputs) for record in kept)
         num_files = sum(len(task.files) for task in tasks)
         self._progress = ProgressLogger(
@@ -88,8 +90,17 @@ class Watch:
         """Since the beginning."""
         return time.monotonic() - self._began_at
 
+    def began(self, task: Task) -> None:
+        """A task was handed to somebody who will tell of it, or be silent for too long."""
+        self._patience.began(task)
+
+    def put_back(self, task: Task) -> None:
+        """A task waits again: who had it is no more."""
+        self._patience.put_back(task)
+
     def hear(self, event: TaskProgress | LeftOut) -> None:
         """Something happened in a task."""
+        self._patience.heard(event.task, event.file)
         if isinstance(event, LeftOut):
             self._progress.note(f"left out: {event.reason}")
             logger.debug("%s", event.stack)
@@ -102,6 +113,7 @@ class Watch:
     def done(self, record: TaskRecord) -> None:
         """A task is done: its record is on disk."""
         self._running.pop(record.number, None)
+        self._patience.ended(record.number)
         self.records[record.number] = record
         self.new_samples += record.num_samples
         self._files_done += len(record.inputs)
@@ -113,7 +125,10 @@ class Watch:
         self.check()
 
     def check(self) -> None:
-        """Raise when somebody asked to stop, or memory has run out."""
+        """Raise when somebody asked to stop, or memory has run out; tell of tasks that are silent."""
+        for silence in self._patience.silent():
+            self._progress.note(silence.line)
+            self.write("silent", task=silence.task, file=silence.file, seconds=round(silence.seconds, 1))
         if stop := self._options.stop:
             self.write("stopped", done_tasks=len(self.records))
             raise Stopped(len(self.records), self._num_tasks, stop.exit_code)

@@ -1,0 +1,101 @@
+"""Tasks that are silent for far too long."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.prep.preparing.patience import Patience
+from penstock.prep.preparing.preparing import prepare
+from penstock.prep.preparing.tasks import Task
+from penstock.readers.files import DataFile
+from tests.prep.preparing.raw import events, section, write_games
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def task(number: int) -> Task:
+    return Task(number, (DataFile(f"game_{number}.txt", 1),))
+
+
+def told(patience: Patience) -> list[int]:
+    return [silence.task for silence in patience.silent()]
+
+
+def test_a_silent_task_is_told_and_again_when_it_has_doubled():
+    clock = Clock()
+    patience = Patience(60, clock)
+    patience.began(task(3))
+
+    clock.now += 60
+    assert told(patience) == []
+    clock.now += 1
+    [silence] = patience.silent()
+    assert silence.line == (
+        "task_00003: nothing was heard of it for 61 s, at game_3.txt; it goes on, Ctrl-C stops and keeps what is done"
+    )
+    clock.now += 61
+    assert told(patience) == []
+    clock.now += 1
+    assert told(patience) == [3]
+
+
+def test_one_that_tells_something_is_not_silent():
+    clock = Clock()
+    patience = Patience(60, clock)
+    patience.began(task(0))
+
+    for _ in range(3):
+        clock.now += 59
+        patience.heard(0, "game_1.txt")
+    clock.now += 59
+    assert told(patience) == []
+    patience.ended(0)
+    clock.now += 10_000
+    assert told(patience) == []
+
+
+def test_one_that_waits_is_not_silent():
+    clock = Clock()
+    patience = Patience(60, clock)
+    patience.began(task(0))
+    patience.put_back(task(0))
+
+    clock.now += 100
+    assert told(patience) == []
+
+
+def test_where_others_are_slow_it_may_take_ten_times_as_long():
+    clock = Clock()
+    patience = Patience(60, clock)
+    patience.began(task(0))
+    clock.now += 20
+    patience.ended(0)
+
+    patience.began(task(1))
+    clock.now += 200
+    assert told(patience) == []
+    clock.now += 1
+    [silence] = patience.silent()
+    assert "for 201 s, at game_1.txt; until now it was 20.0 s at most;" in silence.line
+
+
+def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
+    monkeypatch.setattr("penstock.prep.preparing.watching.Patience", lambda: Patience(0.2))
+    monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1)
+    monkeypatch.setattr("penstock.prep.preparing.patience._MOST_TIMES_OTHERS", 0)
+    games = write_games(desk / "raw", [2, 2])
+    games[1].write_text("wait 2\n")
+
+    prepare(section(desk, parallel=True, num_workers=2))
+
+    silent = [event for event in events(desk / "batches") if event["event"] == "silent"]
+    assert (silent[-1]["task"], silent[-1]["file"]) == (1, str(games[1]))
+    assert f"at {games[1]}" in capfd.readouterr().err
