@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.config.sizes import GIB, MIB
+from penstock.runtime import doctor_facts
 from penstock.runtime.doctor import Finding, diagnose
 from penstock.runtime.doctor_facts import Facts, run_python
 
@@ -195,3 +196,67 @@ def test_the_doctor_does_not_load_torch_into_its_own_process():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_cured", "message"),
+    [
+        ("", False, "this processor computes it"),
+        (
+            "crashed with signal 4",
+            True,
+            (
+                "fails on this processor (crashed with signal 4), and does not with the environment variable "
+                "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16: set it for mixed_precision: BF16"
+            ),
+        ),
+        (
+            "crashed with signal 4",
+            False,
+            "fails on this processor (crashed with signal 4): leave mixed_precision: BF16 out",
+        ),
+    ],
+)
+def test_whether_the_processor_computes_bf16_is_told_and_is_no_failure(
+    problem: str, is_cured: bool, message: str
+):
+    facts = replace(HEALTHY, bf16_problem=problem, bf16_is_cured=is_cured)
+
+    assert Finding("BF16", message) in diagnose(facts)
+    assert failures(facts) == []
+
+
+def test_nothing_is_said_of_bf16_where_torch_does_not_load():
+    facts = replace(HEALTHY, import_problems={"torch": "crashed with signal 11"})
+
+    assert "BF16" not in {finding.subject for finding in diagnose(facts)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        (["", "unused"], ("", False)),
+        (["crashed", ""], ("crashed", True)),
+        (["crashed", "crashed"], ("crashed", False)),
+    ],
+)
+def test_a_cure_is_told_only_where_it_works(
+    monkeypatch: pytest.MonkeyPatch, answers: list[str], found: tuple[str, bool]
+):
+    statements: list[str] = []
+
+    def run(statement: str) -> tuple[str, str]:
+        statements.append(statement)
+        return "", answers[len(statements) - 1]
+
+    monkeypatch.setattr(doctor_facts, "run_python", run)
+
+    assert doctor_facts.try_bf16() == found
+    with_cure = [doctor_facts.BF16_CURE in statement for statement in statements]
+    assert with_cure == [False, True][: len(statements)]
+
+
+def test_the_cure_is_in_effect_when_it_is_tried():
+    statement = doctor_facts.with_bf16_cure("import os; print(os.environ['ONEDNN_MAX_CPU_ISA'])")
+
+    assert run_python(statement) == ("AVX512_CORE_BF16", "")

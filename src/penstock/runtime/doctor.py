@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.config.sizes import GIB, MIB, format_size
-from penstock.runtime.doctor_facts import MODULES, Facts, gather_facts
+from penstock.runtime.doctor_facts import BF16_CURE, MODULES, Facts, gather_facts
 
 MIN_PYTHON: Final = (3, 11)
 TORCH: Final = "2.13"
@@ -111,6 +111,22 @@ def check_imports(facts: Facts) -> Iterator[Finding]:
         yield Finding("imports", f"all {len(MODULES)} load")
 
 
+def check_bf16(facts: Facts) -> Iterator[Finding]:
+    """Does the processor compute in BF16? Where it does not, nothing is wrong: float32 needs nothing."""
+    if "torch" not in facts.versions or "torch" in facts.import_problems:
+        return
+    if not facts.bf16_problem:
+        message = "this processor computes it"
+    elif facts.bf16_is_cured:
+        message = (
+            f"fails on this processor ({facts.bf16_problem}), and does not with the environment variable "
+            f"{BF16_CURE}: set it for mixed_precision: BF16"
+        )
+    else:
+        message = f"fails on this processor ({facts.bf16_problem}): leave mixed_precision: BF16 out"
+    yield Finding("BF16", message)
+
+
 def check_memory(facts: Facts) -> Iterator[Finding]:
     """Is there room for torch, torchrec and some data? The two alone take about 370 MB."""
     size = format_size(facts.memory_bytes)
@@ -162,6 +178,7 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
     check_torchmetrics,
     check_fbgemm_build,
     check_imports,
+    check_bf16,
     check_memory,
     check_shared_memory,
     check_open_files,

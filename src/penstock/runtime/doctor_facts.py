@@ -33,6 +33,16 @@ MODULES = (
 )
 IMPORT_SECONDS = 120.0
 SHARED_MEMORY = Path("/dev/shm")
+BF16_CURE = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+"""Keeps oneDNN from instructions that some processors announce and do not have."""
+BF16_STEP = """
+import torch
+layer, rows = torch.nn.Linear(64, 64), torch.randn(64, 64)
+with torch.autocast("cpu", torch.bfloat16):
+    loss = layer(rows).sum()
+loss.backward()
+"""
+"""What training computes, large enough for the instructions that oneDNN has for large products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,10 @@ class Facts:
     torch_is_cuda: bool = False
     import_problems: Mapping[str, str] = field(default_factory=dict)
     """Module to the last line it said, for each that does not import."""
+    bf16_problem: str = ""
+    """What went wrong when the processor computed in BF16; empty when nothing did."""
+    bf16_is_cured: bool = False
+    """Whether that does not go wrong with `BF16_CURE` in the environment."""
     shared_memory_bytes: int | None = 16 * GIB
     """Size of /dev/shm; None where there is none."""
     open_files: int = 65536
@@ -61,6 +75,7 @@ def gather_facts(folder: Path | None = None) -> Facts:
     folder = folder or Path.cwd()
     cuda_of_torch, import_problems = _try_imports()
     versions = installed_versions(PACKAGES)
+    bf16_problem, bf16_is_cured = ("", False) if "torch" in import_problems else try_bf16()
     return Facts(
         python_version=sys.version_info[:3],
         python=sys.executable,
@@ -68,6 +83,8 @@ def gather_facts(folder: Path | None = None) -> Facts:
         versions=versions,
         torch_is_cuda=cuda_of_torch not in ("", "None") or "+cu" in versions.get("torch", ""),
         import_problems=import_problems,
+        bf16_problem=bf16_problem,
+        bf16_is_cured=bf16_is_cured,
         shared_memory_bytes=shutil.disk_usage(SHARED_MEMORY).total if SHARED_MEMORY.is_dir() else None,
         open_files=_open_file_limit(),
         memory_bytes=memory_of_machine(),
@@ -92,6 +109,20 @@ def _try_imports() -> tuple[str, dict[str, str]]:
         answers = dict(zip(statements, pool.map(run_python, statements.values()), strict=True))
     problems = {module: problem for module, (_, problem) in answers.items() if problem}
     return answers["torch"][0], problems
+
+
+def try_bf16() -> tuple[str, bool]:
+    """What goes wrong when this processor computes in BF16 ("" when nothing does), and whether the cure helps.
+
+    Tried, not looked up: what a processor announces is not always what it can do.
+    """
+    _, problem = run_python(BF16_STEP)
+    return problem, bool(problem) and not run_python(with_bf16_cure(BF16_STEP))[1]
+
+
+def with_bf16_cure(statement: str) -> str:
+    """The same statement, with the cure in its environment before anything is imported."""
+    return f"import os; os.environ.update([{BF16_CURE!r}.split('=')])\n{statement}"
 
 
 def run_python(statement: str, timeout_seconds: float = IMPORT_SECONDS) -> tuple[str, str]:
