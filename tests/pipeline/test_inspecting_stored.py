@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from penstock.config.errors import BudgetExceeded
+from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
 from penstock.pipeline.inspection import DataLook, inspect
 from penstock.prep.profile import pieces
@@ -124,6 +124,13 @@ def test_an_array_that_must_be_decoded_needs_room(tmp_path):
         BudgetExceeded, match=r"batch_0\.npz: looking at its values needs about .*; raise --memory$"
     ):
         inspect(tmp_path / "batch_0.npz", DataLook(memory_bytes=8 * MIB))
+
+
+def test_a_preparation_that_has_only_begun_is_told(tmp_path):
+    (tmp_path / "preparation.json").write_text("{}")
+
+    with pytest.raises(DataError, match="is a preparation without a batch file yet; run penstock prep"):
+        inspect(tmp_path)
 
 
 def test_a_batch_file_can_be_looked_at_as_data(tmp_path):

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from penstock.config.errors import BudgetExceeded
+from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.inspection.columns import plain_value, short_value
 from penstock.pipeline.inspection.data import DataLook
 from penstock.pipeline.inspection.report import Inspection
+from penstock.prep.preparing.folder import PLAN_NAME
 from penstock.prep.profile.memory import memory_limit
 from penstock.prep.profile.pieces import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
@@ -68,6 +69,7 @@ def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
     """Headers of all arrays and a look at their values; None where the path is neither batch files nor a store."""
     contents = contents_of(path)
     if contents is None:
+        _refuse_begun(path)
         return None
     looks = [_choose(part, look.full) for part in contents.parts]
     with _progress(sum(chosen.num_rows for chosen in looks), look) as progress:
@@ -87,6 +89,13 @@ def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
         notes=_notes(looks),
         warnings=[*contents.warnings, *_nan_warnings(rows)],
     )
+
+
+def _refuse_begun(path: Path) -> None:
+    if (path / PLAN_NAME).exists():
+        raise DataError(
+            f"{path}: is a preparation without a batch file yet; run penstock prep, which goes on with it"
+        )
 
 
 def _choose(part: Part, full: bool) -> _PartLook:
