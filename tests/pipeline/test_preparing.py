@@ -1,6 +1,5 @@
 """Preparation and merging from a run file."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
+from penstock.config.sizes import format_size
 from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
-from tests.prep.preparing.raw import write_games, write_module
+from tests.prep.preparing.raw import events, write_games, write_module
 
 RUN_FILE = """\
 preprocessing:
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def log_events(folder: Path) -> list[str]:
-    return [json.loads(line)["event"] for line in (folder / "batches" / "log.jsonl").read_text().splitlines()]
+    return [event["event"] for event in events(folder / "batches")]
 
 
 def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
@@ -62,6 +62,38 @@ def test_prepare_and_merge_one_by_one(folder: Path):
     assert (result.merged, result.memory) == (None, None)
     assert log_events(folder) == ["begin", "file", "file", "task", "end"]
     assert (merged.num_samples, np.load("elsewhere/labels_train.npz")["action"].shape) == ({"train": 9}, (9,))
+
+
+def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(folder: Path):
+    result = penstock.prepare("prep.yaml")
+
+    peaks = dict(result.memory.stage_peaks)
+    logged = events(folder / "batches")[-1]
+    assert (logged["peak_bytes"], logged["stage_peaks"]) == (max(peaks.values()), peaks)
+    stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in peaks.items())
+    assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
+
+
+def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
+    (folder / "raw" / "game_1.txt").write_text("0 1 2 what\n")
+
+    with pytest.raises(penstock.DataError, match=r"game_1\.txt: sample 0"):
+        penstock.prepare("prep.yaml")
+
+    assert events(folder / "batches")[-1]["stage_peaks"].keys() >= {"finding the schema", "preparing"}
+
+
+@pytest.mark.parametrize("off", ["preprocessing.monitor_memory", "memory.monitor"])
+def test_nothing_is_measured_where_that_is_switched_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, off: str
+):
+    monkeypatch.delattr("penstock.pipeline.preparing.MemoryMonitor")
+
+    result = penstock.prepare(penstock.load_run("prep.yaml", {off: False}))
+
+    assert result.memory is None
+    assert "memory" not in log_events(folder)
+    assert not any("memory" in line for line in result.lines())
 
 
 def test_a_run_without_preprocessing():

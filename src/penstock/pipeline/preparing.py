@@ -69,8 +69,6 @@ def prepare(
         if merge:
             with watching.stage("merging"):
                 merged = merge_run(run, plain=plain)
-    if monitor is not None:
-        _log_memory(Path(section.intermediate_dir), monitor.report)
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
@@ -102,15 +100,21 @@ def reading_of(run: RunConfig) -> ReadingSection:
 
 @contextmanager
 def _measured(run: RunConfig) -> Iterator[MemoryMonitor | None]:
+    """Measure what happens inside, and log the peaks, also when it fails: then they may tell why."""
     section = preprocessing_of(run)
     if not (section.monitor_memory and run.memory.monitor):
         yield None
         return
     with MemoryMonitor(limit_of(run.memory), _SAMPLE_SECONDS) as monitor:
-        yield monitor
+        try:
+            yield monitor
+        finally:
+            _log_memory(Path(section.intermediate_dir), monitor.report)
 
 
 def _log_memory(folder: Path, report: MemoryReport) -> None:
+    if not folder.is_dir():
+        return
     Journal(folder / LOG_NAME).write(
         {"event": "memory", "peak_bytes": report.peak_bytes, "stage_peaks": dict(report.stage_peaks)}
     )

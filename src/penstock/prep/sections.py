@@ -199,7 +199,7 @@ class Preprocessing(Section):
     """A line in the log for each file."""
 
     monitor_memory: bool = True
-    """Measure the peak of each stage."""
+    """Measure the peak of each stage; false: memory.limit only decides how many processes work."""
 
     sample_schema: SampleSchema = Field(default_factory=SampleSchema, alias="schema")
     """Names, types and widths of features, labels and masks; absent: found from the first samples."""
