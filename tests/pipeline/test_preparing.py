@@ -51,6 +51,14 @@ def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
     assert np.load("store/X_train.npy").shape == (9, 3)
 
 
+def test_raw_files_may_be_a_list_in_the_run_file(folder: Path):
+    listed = RUN_FILE.replace("input_path: raw", "input_path: [raw/game_1.txt, 'raw/*_0.txt']")
+    (folder / "listed.yaml").write_text(listed)
+
+    assert penstock.prepare("listed.yaml").prepared.num_files == 2
+    assert np.load("store/X_train.npy")[[0, 6], 0].tolist() == [1, 0]
+
+
 def test_prepare_and_merge_one_by_one(folder: Path):
     run = penstock.load_run(
         "prep.yaml", {"preprocessing.verbose": True, "preprocessing.monitor_memory": False}

@@ -142,3 +142,11 @@ def test_float16_reports_its_largest_error():
         DataError, match=r"a\.rep: sample 2: features\[1\]: 65520\.0 does not fit float16 \(at most 65504\)"
     ):
         builder.take()
+
+
+def test_features_that_no_array_takes_are_not_lost_in_silence():
+    builder = BatchBuilder(StoreSchema((ArraySpec("elo", np.dtype("float32")),)), 4)
+    builder.add({"elo": 1.5, "features": []})
+
+    with pytest.raises(DataError, match=r"^sample 1: features: has 2 that no array of the schema takes$"):
+        builder.add({"elo": 1.5, "features": [1, 2]})

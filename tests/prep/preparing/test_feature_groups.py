@@ -1,10 +1,13 @@
 """Features in arrays of their own."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.prep.preparing.failures import FileFailed
@@ -46,6 +49,21 @@ def test_whole_arrays():
         "seen_a": [[0, 1], [3, 4]],
         "labels_a": [0, 0],
     }
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 5))
+def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
+    groups = declared(**{f"g{index}": width for index, width in enumerate(widths)})
+    features = np.arange(2 * (sum(widths) + num_others)).reshape(2, -1)
+
+    arrays = split_arrays({"seen": features}, groups, "x")
+    sample = split_sample({"features": features[1].tolist()}, groups, "x")
+
+    names = [f"seen_g{index}" for index in range(len(widths))]
+    rest = ["seen"] if num_others else []
+    assert {*arrays} == {*names, *rest}
+    assert np.array_equal(np.concatenate([arrays[name] for name in (*names, *rest)], axis=1), features)
+    assert [*chain(*(sample[name] for name in names), sample.get("features", []))] == features[1].tolist()
 
 
 def test_groups_of_columns_need_columns():

@@ -82,3 +82,20 @@ def test_an_array_must_not_take_the_name_of_another_file():
         DataError, match=r"array 'X' would be the file X_train.npy, which is that of another array"
     ):
         store_files(schema, {"train": 1})
+
+
+def test_groups_of_features_are_files_of_their_own():
+    half, single = np.dtype("float16"), np.dtype("float32")
+    schema = StoreSchema(
+        (
+            ArraySpec("strategic_features", single, 3),
+            ArraySpec("strategic_features_board", half, 2),
+            ArraySpec("elo", single),
+        )
+    )
+
+    assert [file.name for file in store_files(schema, {"val": 1})] == [
+        "X_val.npy",
+        "X_board_val.npy",
+        "elo_val.npy",
+    ]
