@@ -22,6 +22,7 @@ OF_THE_MACHINE = re.compile(r"[\d.]+ s\b|[\d,]+ samples/s|\d+ worker process(es)
 """Times, rates, workers and memory; the sizes of results end a line, and stay."""
 MEASURED = re.compile(r"\b[0-9]\.\d{4}\b")
 """Losses and metrics: the same from run to run, but for the arithmetic of another processor."""
+SECTIONS: dict[str, type[Section]] = {"schema": SampleSchema, "splits": Splits}
 GAMES = "match,gold,wood,move,legal\nm1,5,2.5,1,011\nm1,6,0,2,111\nm2,1,1,0,100\n"
 
 
@@ -52,7 +53,7 @@ def defaults(kind: type[Section]) -> Iterator[tuple[str, object]]:
     """Every key of a section and of those in it, with its default as YAML has it."""
     for name, field in kind.model_fields.items():
         key = field.alias or name
-        nested = {"schema": SampleSchema, "splits": Splits}.get(key)
+        nested = SECTIONS.get(key)
         if key != "schema":
             value = field.get_default(call_default_factory=True)
             yield key, getattr(value, "value", value)
@@ -100,7 +101,7 @@ def test_every_command_prints_what_the_page_shows(place: Workplace) -> None:
 def test_the_first_section_goes_through_every_stage() -> None:
     names = [words[0] for words, _ in commands()]
 
-    assert names == ["sample-data", "prep", "merge", "merge", "inspect", "train", "eval"]
+    assert names == ["sample-data", "prep", "merge", "merge", "inspect", "inspect", "train", "eval"]
 
 
 def test_the_table_has_every_key_with_its_default() -> None:
