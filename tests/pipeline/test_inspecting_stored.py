@@ -42,7 +42,7 @@ def test_each_array_of_a_batch_file(batch_file):
         ["labels_unit", [2], "int16", 4, 0, 40, 0],
     ]
     assert found["warnings"] == [
-        "strategic_features: 1 of the values looked at are NaN; they are left out of min and max"
+        "strategic_features: 1 NaN among the values looked at; left out of min and max"
     ]
 
 

@@ -73,6 +73,29 @@ def test_a_store_in_every_form(tmp_path, options):
     assert len(values_of(found.parts[0], first=3)["labels_target"]) == 28 - 3 * len(found.parts[0].blocks)
 
 
+@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
+def test_types_of_every_size_and_order_come_back(tmp_path, options):
+    if options.target == "hdf5":
+        pytest.importorskip("h5py")
+    arrays = {
+        "strategic_features": np.array([[1.5, -3]], np.float16),
+        "labels_move": np.array([True]),
+        "large": np.array([2**64 - 1], np.uint64),
+        "reversed": np.array([258], ">i4"),
+    }
+    (tmp_path / "batches").mkdir()
+    save_batch(tmp_path / "batches" / "batch_0.batch", arrays)
+    merge(tmp_path / "batches", tmp_path / "store", options=options)
+
+    part = contents_of(tmp_path / "store").parts[0]
+
+    assert [array.dtype for array in part.arrays] == [array.dtype for array in arrays.values()]
+    found = values_of(part)
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.reshape(found[name].shape).tolist() for name, values in arrays.items()
+    }
+
+
 def test_a_store_has_a_part_for_each_split(tmp_path):
     write_batches(tmp_path / "batches")
     merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(SplitShares(0.5, 0.5, 0)))

@@ -188,8 +188,8 @@ def _notes(looks: list[_PartLook]) -> list[str]:
 
 def _nan_warnings(rows: list[tuple[str | None, ArrayContents, Extremes]]) -> list[str]:
     return [
-        f"{array.name}{'' if split is None else f' of {split}'}: {found.num_nan:,} of the values looked at are NaN; "
-        "they are left out of min and max"
+        f"{array.name}{'' if split is None else f' of {split}'}: {found.num_nan:,} NaN among the values looked at; "
+        "left out of min and max"
         for split, array, found in rows
         if found.num_nan
     ]
