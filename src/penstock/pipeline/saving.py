@@ -14,6 +14,7 @@ from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.best import best_step
 from penstock.pipeline.changed_settings import changed_settings
 from penstock.pipeline.checkpoint_choice import checkpoint_at
+from penstock.pipeline.config_difference import flattened
 from penstock.pipeline.data import resumed_state
 from penstock.pipeline.feature_meaning import (
     DOCUMENT,
@@ -134,7 +135,7 @@ class Saver:
         if changed is not None:
             logger.info("continuing with %s", changed)
         start = train_section(self._run).fine_tune_checkpoint
-        if start and start != (before.get("train_config") or {}).get("fine_tune_checkpoint"):
+        if start and start != dict(flattened(before)).get("train_config.fine_tune_checkpoint"):
             logger.warning(
                 "--fine_tune_checkpoint: '%s' is not taken, since the run goes on from %s; "
                 "to start from it, choose another --model_dir",
