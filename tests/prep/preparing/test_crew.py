@@ -133,11 +133,12 @@ def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pyte
     assert " and each of them takes up to " in message
 
 
+@pytest.mark.slow
 def test_a_worker_is_given_up_when_all_take_too_much(
     desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     for game in write_games(desk / "raw", [1] * 3)[1:]:
-        game.write_text("eat 200 1.5\n")
+        game.write_text("eat 200 5\n")  # long enough for both workers to be at it at once
     limit_bytes = tree_bytes() + 380 * MIB
     monkeypatch.setattr("penstock.prep.preparing.executing.crew_size", lambda *_: CrewSize(2, 2, limit_bytes))
 
