@@ -96,4 +96,6 @@ def advice(stages: Sequence[StageUse]) -> str:
     if most is None or most.measured_bytes is None:
         return "no stage holds anything that a setting could make smaller"
     smaller = "leave out" if most.setting.startswith(("metrics.", "train_metrics.")) else "lower"
-    return f"{most.name} holds most ({format_size(most.measured_bytes)}); to take less, {smaller} {most.setting}"
+    return (
+        f"{most.name} holds most ({format_size(most.measured_bytes)}); to take less, {smaller} {most.setting}"
+    )
