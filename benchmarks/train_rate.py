@@ -1,6 +1,6 @@
 """How fast a model trains from files, and what watching it costs.
 
-    python benchmarks/train_rate.py [--rows 400000] [--rounds 7] [--work DIR]
+    python benchmarks/train_rate.py [--rows 400000] [--rounds 11] [--work DIR]
 
 DeepFM of examples/deepfm_criteo.config on Criteo-like rows in Parquet files, batches of 2,048 rows.
 
@@ -60,7 +60,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=400_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
