@@ -1,4 +1,4 @@
-"""Time and memory of merging batch files, at full size: 547,000 samples in 1,094 files, 3.6 GiB.
+"""Time and memory of merging batch files, at full size: 547,000 samples in 1,094 files, 2.4 GiB.
 
     python benchmarks/merge.py [--scale 1] [--rounds 3] [--work DIR]
 
