@@ -88,6 +88,18 @@ def test_what_waits_for_its_check_is_named_when_the_batch_is_taken():
     assert builder.take()["masks_move"].tolist() == [[1, 1]]
 
 
+def test_a_batch_with_a_value_that_does_not_fit_is_not_given_until_it_is_cleared():
+    """A list makes what waits before it be checked, and the error tells of an earlier sample."""
+    builder = BatchBuilder(sample_schema(1, [], {"move": 2}), batch_size=4)
+    builder.add({"features": [0], "masks": {"move": np.array([0, 200])}})
+
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"^sample 0: masks: head 'move'\[1\]: 200 does not fit int8"):
+            builder.add({"features": [0], "masks": {"move": [1, 1]}})
+    with pytest.raises(DataError, match=r"^sample 0: masks: head 'move'\[1\]: 200 does not fit int8"):
+        builder.take()
+
+
 def test_other_arrays_of_the_schema_come_by_their_names():
     schema = StoreSchema((*sample_schema(1, [], {}).arrays, ArraySpec("groups", np.dtype(np.uint64))))
     builder = BatchBuilder(schema, batch_size=1)

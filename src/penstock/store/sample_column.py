@@ -86,11 +86,11 @@ class SampleColumn:
         self._fill(first_row, self._room(first_row)[first_row : first_row + len(block)], block)
 
     def settle(self, end_row: int) -> None:
-        """Convert rows that wait, up to one; a value that does not fit is an error now."""
+        """Convert rows that wait, up to one; a value that does not fit is an error, until it is forgotten."""
         rows = slice(self._first_waiting, min(self._end_waiting, end_row))
-        self._first_waiting = self._end_waiting = 0
         if rows.start < rows.stop:
             self._fill(rows.start, self.values[rows], self._waiting[self._waiting_dtype][rows])
+        self.forget()
 
     def forget(self) -> None:
         """Let go of rows that wait."""
