@@ -111,6 +111,8 @@ def test_labels_of_any_kind_of_number(label):
         (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
         (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
+        (sample({7: 1.0, 8: 2.0, 9: 3.0}), "features: has shape () but should be 3 numbers in a row"),
+        (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
         (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
         ({"features": [0, 0, 0], "labels": {}, "masks": {"move": [0, 0]}}, "labels: head 'move' is missing"),

@@ -1,48 +1,25 @@
 """One array that is filled sample by sample.
 
-A list of numbers is packed straight into the array, which refuses what its type does not have. A NumPy array whose
-type always fits is copied in. Others wait in their own type, and all of them together are checked and converted
-later: when the batch is taken, or when a sample comes in another type.
+Python's numbers are packed straight into the array. A NumPy array whose type always fits is copied in. Others wait in
+their own type, and all of them together are checked and converted later: when the batch is taken, or when a sample
+comes in another type.
 """
 
-import struct
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.store.conversion import Misfit, fill, limits_of, misfit_reason, rounding_error
+from penstock.store.packing import REFUSALS, Put, packed_doubles, packing
 from penstock.store.schema import ArraySpec
 
-_CODES = {
-    "i1": "b",
-    "i2": "h",
-    "i4": "i",
-    "i8": "q",
-    "u1": "B",
-    "u2": "H",
-    "u4": "I",
-    "u8": "Q",
-    "f2": "d",
-    "f4": "f",
-    "f8": "d",
-}
-"""What `struct` calls NumPy's types. Lists for float16 wait as float64, so that the rounding error is known; for
-others, bool among them, `struct` has no type that refuses what does not fit."""
 _FLOAT16 = np.dtype(np.float16)
-_FLOAT64 = np.dtype(np.float64)
 _NUMBER_KINDS = "biuf"
 
 Values = NDArray[Any]
 DType = np.dtype[Any]
-
-
-def _packing(spec: ArraySpec) -> struct.Struct | None:
-    code = _CODES.get(spec.dtype.str[1:])
-    if code is None or not spec.dtype.isnative:
-        return None
-    # Without "=", floats overflow unseen.
-    return struct.Struct(f"={1 if spec.width is None else spec.width}{code}")
 
 
 class Misfitting(Exception):
@@ -69,15 +46,14 @@ class SampleColumn:
         """Rows in other types, at the places that they will have; those of one type at a time."""
         self._waiting_dtype = spec.dtype
         self._first_waiting = self._end_waiting = 0
-        self._packing = _packing(spec)
-        self._bytes = self.values.reshape(-1).data if spec.dtype == np.int8 and spec.width else None
+        self._pack = packing(self.values)
 
     def put(self, row: int, value: Any) -> None:
         """Take the value of a sample: a number, a list or an array."""
         if isinstance(value, np.ndarray):
             self._put_array(row, value)
-        elif self._bytes is None or not self._put_small(row, value, self._bytes):
-            self._put_list(row, value)
+        elif self._pack is None or not self._is_packed(row, value, self._pack):
+            self._put_array(row, self._as_array(row, value))
 
     def put_block(self, first_row: int, block: Values) -> None:
         """Take the values of several samples."""
@@ -96,31 +72,28 @@ class SampleColumn:
         """Let go of rows that wait."""
         self._first_waiting = self._end_waiting = 0
 
-    def _put_list(self, row: int, value: Any) -> None:
-        if self._packing is None:
-            self._put_other(row, value)
-            return
-        room = self._waiting_room(row, _FLOAT64) if self._is_watched else self._room(row)
-        items = (value,) if self.spec.width is None else value
+    def _is_packed(self, row: int, value: Any, pack: Put) -> bool:
+        """Whether there was a short way for it."""
+        if self._end_waiting:
+            self.settle(row)
         try:
-            self._packing.pack_into(room.data, row * self._packing.size, *items)
-        except (struct.error, OverflowError, TypeError):
-            self._put_other(row, value)
-
-    def _put_small(self, row: int, value: Any, room: memoryview) -> bool:
-        """Masks as lists of 0 and 1 are most of many samples, and this takes them in half the time."""
-        if not isinstance(value, list | tuple):
+            pack(row, value)
+        except REFUSALS:
             return False
-        try:
-            content = bytes(value)
-        except (TypeError, ValueError):
-            return False
-        width = self.spec.width
-        if len(content) != width or not content.isascii():
-            return False
-        self._room(row)
-        room[row * width : (row + 1) * width] = memoryview(content).cast("b")
         return True
+
+    def _as_array(self, row: int, value: Any) -> Values:
+        """What cannot be packed: too many or too few values, wrong ones, or numbers of another kind.
+
+        Lists for float16 wait as float64, whatever is in them, so that the rounding error is known.
+        """
+        if self._is_watched:
+            with suppress(*REFUSALS):
+                return packed_doubles(value)
+        try:
+            return np.asarray(value)
+        except ValueError:
+            raise Misfitting(row, Misfit((), None, "has parts of different lengths")) from None
 
     def _put_array(self, row: int, value: Values) -> None:
         if value.shape != self._row_shape:
@@ -133,14 +106,6 @@ class SampleColumn:
             fits_always = self._fits_always[dtype] = np.can_cast(dtype, self.spec.dtype, "safe")
         room = self._room(row) if fits_always else self._waiting_room(row, dtype)
         room[row] = value
-
-    def _put_other(self, row: int, value: Any) -> None:
-        """What cannot be packed: too many or too few values, wrong ones, or numbers of another kind."""
-        try:
-            array = np.asarray(value)
-        except ValueError:
-            raise Misfitting(row, Misfit((), None, "has parts of different lengths")) from None
-        self._put_array(row, array)
 
     def _room(self, row: int) -> Values:
         if self._end_waiting:
