@@ -1,6 +1,7 @@
 """Progress lines: every N units, at most once a second, the end always; with the rate and the time left."""
 
 import io
+from itertools import pairwise
 
 import pytest
 
@@ -37,6 +38,25 @@ def test_never_more_than_one_line_a_second_but_always_the_last():
         "train: step 667/1,000  loss 0.5  steps/s 667  left 0:01",
         "train: step 1,000/1,000  loss 0.5  steps/s 667",
     ]
+
+
+def test_lines_of_long_work_come_more_and_more_seldom():
+    stream, clock = io.StringIO(), Clock()
+    with ProgressLogger("x", "step", display=PlainLines("x", "step", stream), clock=clock) as progress:
+        for _ in range(3 * 3600):
+            clock.seconds += 1.0
+            progress.advance()
+    shown = [int(line.split()[2].replace(",", "")) for line in stream.getvalue().splitlines()]
+
+    assert shown[:10] == list(range(1, 11))
+    pauses = [after - before for before, after in pairwise(shown)]
+    assert pauses[:-1] == sorted(pauses[:-1])
+    assert max(pauses) == 60
+    assert len(shown) < 240
+
+
+def test_lines_that_were_asked_for_all_come():
+    assert len(run(steps=1000, every=10, seconds_per_step=1.0)) == 100
 
 
 def test_what_was_done_before_is_no_part_of_the_rate():

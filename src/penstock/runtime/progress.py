@@ -22,8 +22,16 @@ from rich.progress import BarColumn, Progress, TextColumn
 Fields = Mapping[str, str]
 
 
+_LARGEST_PAUSE_SECONDS = 60.0
+
+
 class Display(Protocol):
     """Where progress is shown."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether what was shown before is still there, so that a long piece of work should say less and less often."""
+        ...
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         """Show the state now."""
@@ -40,6 +48,8 @@ class Display(Protocol):
 
 class PlainLines:
     """One line per call: for files, pipes and CI."""
+
+    stays = True
 
     def __init__(self, title: str, unit: str, stream: TextIO | None = None) -> None:
         self._title, self._unit, self._stream = title, unit, stream or sys.stderr
@@ -60,6 +70,8 @@ class PlainLines:
 
 class Bar:
     """A live bar."""
+
+    stays = False
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._progress = Progress(
@@ -97,14 +109,18 @@ def open_display(title: str, unit: str, plain: bool = False) -> Display:
 
 
 class ProgressLogger:
-    """Counts work and shows it every `every` units, but at most once per `min_seconds`; the end always, if asked."""
+    """Counts work and shows it at most once per `min_seconds`; the end always, if asked.
+
+    With `every`, it is shown whenever that many units were done. Without, lines that stay (in files, pipes and CI) come
+    the more seldom the longer the work takes: a tenth of the time that has passed, and a minute at most, lies between.
+    """
 
     def __init__(
         self,
         title: str,
         unit: str,
         total: int | None = None,
-        every: int = 1,
+        every: int | None = None,
         *,
         done: int = 0,
         plain: bool = False,
@@ -125,14 +141,14 @@ class ProgressLogger:
     def advance(self, count: int = 1, fields: Callable[[], Fields] = dict) -> None:
         """Count `count` units; `fields` is asked only when a line is due, so it may be dear."""
         before, self.done, self._fields = self.done, self.done + count, fields
-        crossed = before // self._every != self.done // self._every
-        if crossed and self._clock() - self._shown_at >= self._min_seconds:
+        every = self._every or 1
+        if before // every != self.done // every and self._is_due():
             self._show()
 
     def refresh(self, fields: Callable[[], Fields]) -> None:
         """Show what goes on inside a unit that takes long."""
         self._fields = fields
-        if self._clock() - self._shown_at >= self._min_seconds:
+        if self._is_due():
             self._show()
 
     def note(self, line: str) -> None:
@@ -143,6 +159,12 @@ class ProgressLogger:
         """Show the last state, if it was not shown."""
         if self.done != self._shown_done:
             self._show()
+
+    def _is_due(self) -> bool:
+        now, pause = self._clock(), self._min_seconds
+        if self._every is None and self._display.stays:
+            pause = max(pause, min((now - self._started_at) / 10, _LARGEST_PAUSE_SECONDS))
+        return now - self._shown_at >= pause
 
     def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
