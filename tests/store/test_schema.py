@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from penstock.config.errors import DataError
+from penstock.config.errors import ConfigError, DataError
 from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
 
 GAME = sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60})
@@ -33,6 +33,35 @@ def test_names_and_types_are_options():
     assert [str(spec.dtype) for spec in schema.arrays] == ["float16", "uint8", "int8"]
     assert [spec.name for spec in schema.arrays] == ["board", "y_move", "legal_move"]
     assert schema.heads == ("move",)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"labels": "y_", "masks": "y_legal_"}, "labels begin with 'y_', and so does 'y_legal_' of masks"),
+        ({"labels": "m_y_", "masks": "m_"}, "masks begin with 'm_', and so does 'm_y_' of labels"),
+        ({"labels": "x", "features": "x"}, "labels begin with 'x', and so does 'x' of features"),
+        ({"masks": ""}, "masks begin with '', and so does 'labels_' of labels"),
+        ({"labels": "group"}, "labels begin with 'group', and so does 'groups' of groups"),
+    ],
+)
+def test_names_that_cannot_be_told_apart(names, message):
+    with pytest.raises(ConfigError, match=f"^arrays of {message}; choose names that can be told apart$"):
+        ArrayNames(**names)
+
+
+def test_the_place_of_an_array_in_a_sample():
+    names = ArrayNames(features="board")
+
+    assert names.places(["board", "labels_move", "masks_move", "elo"]) == {
+        "board": ("features", None),
+        "labels_move": ("labels", "move"),
+        "masks_move": ("masks", "move"),
+        "elo": ("elo", None),
+    }
+    with pytest.raises(DataError, match="array 'features' is called like a part of samples; name arrays as"):
+        names.places(["board", "features"])
+    assert ArrayNames(features="features").places(["features"]) == {"features": ("features", None)}
 
 
 def test_a_schema_survives_json():

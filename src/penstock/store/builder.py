@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.store.conversion import Misfit
 from penstock.store.sample_column import Misfitting, SampleColumn
-from penstock.store.schema import StoreSchema
+from penstock.store.schema import FEATURES, LABELS, MASKS, StoreSchema
 
 Sample = Mapping[str, Any]
 """{"features": [...], "labels": {head: int}, "masks": {head: [...]}}, and other arrays of the schema by their names."""
-
-FEATURES, LABELS, MASKS = "features", "labels", "masks"
 
 
 class BatchBuilder:
@@ -30,16 +28,17 @@ class BatchBuilder:
         self.schema = schema
         self.batch_size = batch_size
         self._columns = {spec.name: SampleColumn(spec, batch_size) for spec in schema.arrays}
-        names = schema.names
-        self._features = self._columns.get(names.features)
-        self._labels = {head: self._columns[names.label(head)] for head in schema.heads}
-        self._masks = {head: self._columns[names.mask(head)] for head in schema.masked_heads}
-        of_samples = {
-            id(column) for column in (self._features, *self._labels.values(), *self._masks.values())
-        }
-        self._others = {
-            name: column for name, column in self._columns.items() if id(column) not in of_samples
-        }
+        self._features: SampleColumn | None = None
+        self._heads: dict[str, dict[str, SampleColumn]] = {LABELS: {}, MASKS: {}}
+        self._others: dict[str, SampleColumn] = {}
+        for name, (key, head) in schema.names.places(self._columns).items():
+            column = self._columns[name]
+            if head is not None:
+                self._heads[key][head] = column
+            elif key == FEATURES:
+                self._features = column
+            else:
+                self._others[name] = column
         self._places: list[tuple[str | None, int]] = []
         self._num_seen = 0
 
@@ -120,8 +119,8 @@ class BatchBuilder:
             raise DataError(
                 f"{self._sample_place(row)}{FEATURES}: has {len(sample[FEATURES])} that no array of the schema takes"
             )
-        self._put_heads(row, sample, LABELS, self._labels)
-        self._put_heads(row, sample, MASKS, self._masks)
+        for key, columns in self._heads.items():
+            self._put_heads(row, sample, key, columns)
         for name, column in self._others.items():
             self._put_one(row, sample, name, column)
 
@@ -163,13 +162,8 @@ class BatchBuilder:
         return f"{'' if file is None else f'{file}: '}sample {number}: "
 
     def _place_of(self, name: str) -> str:
-        names = self.schema.names
-        if name == names.features:
-            return FEATURES
-        for key, prefix in ((LABELS, names.labels), (MASKS, names.masks)):
-            if name.startswith(prefix):
-                return f"{key}: head '{name.removeprefix(prefix)}'"
-        return name
+        key, head = self.schema.names.place(name)
+        return key if head is None else f"{key}: head '{head}'"
 
     def _num_samples(self, arrays: Mapping[str, Any], file: str | None) -> int:
         """Of whole arrays, which must be those of the schema and equally long."""

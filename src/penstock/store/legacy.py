@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.builder import FEATURES, LABELS, MASKS
 from penstock.store.npy_header import read_npy_header
 from penstock.store.plain_pickle import read_plain_pickle
 from penstock.store.samples import samples_to_arrays
-from penstock.store.schema import ArrayNames, StoreSchema
+from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames, StoreSchema
 from penstock.store.zip_members import reading_archive
 
 NPY_MAGIC = b"\x93NUMPY"
@@ -115,14 +114,11 @@ def _sample(item: Any, names: ArrayNames) -> Any:
         return item
     sample: dict[str, Any] = {LABELS: {}, MASKS: {}}
     for key, value in item.items():
-        if key == names.features:
-            sample[FEATURES] = value
-        elif key not in (LABELS, MASKS) and key.startswith(names.labels):
-            sample[LABELS][key.removeprefix(names.labels)] = value
-        elif key not in (LABELS, MASKS) and key.startswith(names.masks):
-            sample[MASKS][key.removeprefix(names.masks)] = value
+        part, head = (key, None) if key in (FEATURES, LABELS, MASKS) else names.place(key)
+        if head is None:
+            sample[part] = value
         else:
-            sample[key] = value
+            sample[part][head] = value
     return sample
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.builder import FEATURES, LABELS, MASKS, BatchBuilder, Sample
-from penstock.store.schema import ArrayNames, StoreSchema, sample_schema
+from penstock.store.builder import BatchBuilder, Sample
+from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames, StoreSchema, sample_schema
 
 _BLOCK_SAMPLES = 256
 
@@ -38,7 +38,8 @@ def arrays_to_samples(
     arrays: Mapping[str, NDArray[Any]], *, names: ArrayNames | None = None
 ) -> Iterator[dict[str, Any]]:
     """The samples in arrays, one after the other, with lists of Python's numbers."""
-    places = [(name, *_place(name, names or ArrayNames())) for name in arrays]
+    names = names or ArrayNames()
+    places = [(name, *names.place(name)) for name in arrays]
     num_samples = len(next(iter(arrays.values()), ()))
     for start in range(0, num_samples, _BLOCK_SAMPLES):
         columns = [arrays[name][start : start + _BLOCK_SAMPLES].tolist() for name, _, _ in places]
@@ -79,15 +80,6 @@ def _width(values: Any, place: str) -> int:
     if len(shape) != 1:
         raise DataError(f"{place} has shape {shape} but should be numbers in a row")
     return shape[0]
-
-
-def _place(name: str, names: ArrayNames) -> tuple[str, str | None]:
-    if name == names.features:
-        return FEATURES, None
-    for key, prefix in ((LABELS, names.labels), (MASKS, names.masks)):
-        if name.startswith(prefix):
-            return key, name.removeprefix(prefix)
-    return name, None
 
 
 def _sample(places: list[tuple[str, str, str | None]], values: tuple[Any, ...]) -> dict[str, Any]:

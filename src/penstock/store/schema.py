@@ -4,7 +4,8 @@ The first axis of every array counts samples. By default features are `strategic
 `labels_{head}` and its mask `masks_{head}`; `ArrayNames` has others.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -12,20 +13,63 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from penstock.config.errors import DataError
+from penstock.config.errors import ConfigError, DataError
 
 DType = np.dtype[Any]
+
+FEATURES, LABELS, MASKS = "features", "labels", "masks"
+"""The parts of a sample."""
 
 
 @dataclass(frozen=True)
 class ArrayNames:
-    """How arrays are called: the names of two, and what goes in front of a head in the others."""
+    """How arrays are called: the names of two, and what goes in front of a head in the others.
+
+    >>> ArrayNames().place("masks_move")
+    ('masks', 'move')
+    """
 
     features: str = "strategic_features"
     labels: str = "labels_"
     masks: str = "masks_"
     groups: str = "groups"
     """What keeps samples together in splits; it is not part of the result."""
+
+    def __post_init__(self) -> None:
+        names = {"labels": self.labels, "masks": self.masks, "features": self.features, "groups": self.groups}
+        for one, other in itertools.permutations(names, 2):
+            if one in (LABELS, MASKS) and names[other].startswith(names[one]):
+                raise ConfigError(
+                    f"arrays of {one} begin with '{names[one]}', and so does '{names[other]}' of {other}; "
+                    "choose names that can be told apart"
+                )
+
+    def place(self, array: str) -> tuple[str, str | None]:
+        """Where the values of an array stand in a sample: under which key, and there under which head."""
+        if array == self.features:
+            return FEATURES, None
+        for part, prefix in ((LABELS, self.labels), (MASKS, self.masks)):
+            if array.startswith(prefix):
+                return part, array.removeprefix(prefix)
+        return array, None
+
+    def places(self, arrays: Iterable[str]) -> dict[str, tuple[str, str | None]]:
+        """The place of each array; one that is called like a part of samples, but is none, has no place in them."""
+        found = {array: self.place(array) for array in arrays}
+        taken = next(
+            (array for array in (FEATURES, LABELS, MASKS) if found.get(array) == (array, None)), None
+        )
+        if taken is not None and taken != self.features:
+            raise DataError(
+                f"array '{taken}' is called like a part of samples; name arrays as ArrayNames says, such as "
+                f"'{self.features}' and '{self.label('move')}', or give an ArrayNames with other names"
+            )
+        return found
+
+    def heads(self, part: str, arrays: Iterable[str]) -> tuple[str, ...]:
+        """The heads of labels, or of masks, among arrays."""
+        places = (self.place(array) for array in arrays)
+        return tuple(head for key, head in places if key == part and head is not None)
 
     def label(self, head: str) -> str:
         """The array with the labels of a head."""
@@ -92,12 +136,12 @@ class StoreSchema:
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads that have labels."""
-        return self._after(self.names.labels)
+        return self.names.heads(LABELS, self._by_name)
 
     @property
     def masked_heads(self) -> tuple[str, ...]:
         """The heads that have masks."""
-        return self._after(self.names.masks)
+        return self.names.heads(MASKS, self._by_name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -137,9 +181,6 @@ class StoreSchema:
             ArraySpec(item["name"], np.dtype(item["dtype"]), item["width"]) for item in document["arrays"]
         )
         return cls(tuple(arrays), ArrayNames(**document["names"]))
-
-    def _after(self, prefix: str) -> tuple[str, ...]:
-        return tuple(spec.name.removeprefix(prefix) for spec in self.arrays if spec.name.startswith(prefix))
 
 
 def sample_schema(

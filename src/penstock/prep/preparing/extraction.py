@@ -21,8 +21,8 @@ from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
-from penstock.store.builder import FEATURES, LABELS, MASKS, Sample
-from penstock.store.schema import ArrayNames
+from penstock.store.builder import Sample
+from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames
 
 READER_BYTES = 64 * MIB
 """What reading columns may hold; a file that needs more is read with as little as it needs."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.prep.sections import SampleSchema
-from penstock.store.builder import FEATURES, Sample
+from penstock.store.builder import Sample
+from penstock.store.schema import FEATURES
 
 _KEY = "preprocessing.schema.feature_groups"
 

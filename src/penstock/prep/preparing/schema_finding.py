@@ -13,9 +13,9 @@ from penstock.prep.preparing.feature_groups import group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.survey import Wanted, survey
-from penstock.store.builder import FEATURES, Sample
+from penstock.store.builder import Sample
 from penstock.store.samples import inferred_schema
-from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema
+from penstock.store.schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
 
 _DEFAULT_LABEL = "int16"
 

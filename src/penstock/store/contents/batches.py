@@ -24,12 +24,11 @@ from penstock.store.contents.contents import (
     Contents,
     Part,
     arrays_of,
-    heads_of,
 )
 from penstock.store.contents.file_rows import FileArray
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.merge.batches import Batches, list_batch_files, read_batches
-from penstock.store.schema import ArrayNames
+from penstock.store.schema import LABELS, MASKS, ArrayNames
 
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
 
@@ -83,8 +82,8 @@ def batch_contents(path: Path) -> Contents:
             "bytes_on_disk": header.num_bytes,
             "compression": ", ".join(compressions) or "none",
         },
-        heads=heads_of(list(header.arrays), names.labels),
-        masked_heads=heads_of(list(header.arrays), names.masks),
+        heads=names.heads(LABELS, header.arrays),
+        masked_heads=names.heads(MASKS, header.arrays),
         parts=(Part(None, arrays, [BatchBlock(path, header.num_samples)]),),
     )
 

@@ -82,12 +82,3 @@ class Contents:
 def arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     """The arrays of a schema with so many samples."""
     return tuple(ArrayContents(spec.name, spec.dtype, spec.shape(num_rows)) for spec in schema.arrays)
-
-
-def heads_of(array_names: Sequence[str], prefix: str) -> tuple[str, ...]:
-    """The heads that have an array whose name begins so.
-
-    >>> heads_of(["strategic_features", "labels_move", "masks_move"], "labels_")
-    ('move',)
-    """
-    return tuple(name.removeprefix(prefix) for name in array_names if name.startswith(prefix))
