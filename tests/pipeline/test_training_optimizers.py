@@ -47,6 +47,37 @@ def test_a_run_in_two_pieces_equals_a_run_in_one(desk, name):
     assert tensors(desk, "whole", 4) == tensors(desk, "pieces", 4)
 
 
+def test_a_run_without_tables_needs_no_optimizer_for_them(desk):
+    one_tower = (
+        "simple_multi_task: {task_towers: [{tower_name: t, label_name: click, mlp: {hidden_units: [4]},"
+        " losses: [{binary_cross_entropy: {}}], metrics: [{auc: {}}]}]}"
+    )
+    desk.write_run(
+        (
+            '  - id_feature: {feature_name: user, expression: "user:user_id", num_buckets: 100, embedding_dim: 4}\n',
+            "",
+        ),
+        (
+            '  - id_feature: {feature_name: item, expression: "item:item_id", num_buckets: 100, embedding_dim: 4}\n',
+            "",
+        ),
+        ("    - {group_name: wide, group_type: WIDE, feature_names: [user, item]}\n", ""),
+        (
+            "{group_name: deep, group_type: DEEP, feature_names: [user, item, price]}",
+            "{group_name: all, feature_names: [price]}",
+        ),
+        ("deepfm: {deep: {hidden_units: [4]}}", one_tower),
+        ("  losses: [{binary_cross_entropy: {}}]\n  metrics: [{auc: {}}]\n", ""),
+        (f"  sparse_optimizer: {SPARSE}\n", ""),
+    )
+    train(desk, "--set", "train_config.num_epochs=2", "--model_dir", "whole")
+    train(desk, "--model_dir", "pieces")
+    train(desk, "--set", "train_config.num_epochs=2", "--model_dir", "pieces", "--continue_train")
+
+    assert tensors(desk, "whole", 4) == tensors(desk, "pieces", 4)
+    assert desk.penstock("eval", "run.yaml", "--model_dir", "whole").exit_code == 0
+
+
 def test_every_part_logs_its_own_rate(desk):
     desk.write_run((DENSE, PARTS))
     train(desk, "--set", "train_config.log_step_count_steps=1")

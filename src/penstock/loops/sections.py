@@ -143,8 +143,8 @@ class TrainConfig(Section):
     one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"length": ("num_steps", "num_epochs")}
     required_one_of: ClassVar[tuple[str, ...]] = ("length",)
 
-    sparse_optimizer: SparseOptimizer
-    """How embedding tables learn."""
+    sparse_optimizer: SparseOptimizer | None = None
+    """How embedding tables learn; a run without tables needs none."""
 
     dense_optimizer: DenseOptimizer
     """How everything else learns."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from penstock.config.errors import Problem
 from penstock.loops.sections import TrainConfig
 from penstock.optim.kernels import needs_device, sparse_problems
+from penstock.optim.sections import SparseOptimizer
 from penstock.runtime.world import World
 
 
@@ -12,12 +13,17 @@ def device_problems(train: TrainConfig | None) -> Iterator[Problem]:
     """What this process cannot do with its device; torch is asked for it only where the answer depends on it."""
     if train is None:
         return
-    device_type = "cpu"
-    if needs_device(train.sparse_optimizer):
-        from penstock.distributed.groups import compute_device
-
-        device_type = compute_device(World()).type
-    yield from sparse_problems(train.sparse_optimizer, device_type)
+    if train.sparse_optimizer is not None:
+        yield from _table_problems(train.sparse_optimizer)
     if train.grad_scaler is not None and train.mixed_precision != "FP16":
         message = "scales losses of FP16 alone; set mixed_precision: FP16, or leave it out"
         yield Problem("train_config.grad_scaler", message)
+
+
+def _table_problems(section: SparseOptimizer) -> Iterator[Problem]:
+    device_type = "cpu"
+    if needs_device(section):
+        from penstock.distributed.groups import compute_device
+
+        device_type = compute_device(World()).type
+    yield from sparse_problems(section, device_type)

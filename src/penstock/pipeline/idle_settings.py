@@ -56,8 +56,8 @@ def _histograms(train: TrainConfig) -> Iterator[Problem]:
         yield Problem("train_config.histogram_steps", message)
 
 
-def _of_tables(section: SparseOptimizer) -> Iterator[Problem]:
-    chosen = section.chosen("optimizer")
+def _of_tables(section: SparseOptimizer | None) -> Iterator[Problem]:
+    chosen = None if section is None else section.chosen("optimizer")
     if chosen is None:
         return
     name, options = chosen

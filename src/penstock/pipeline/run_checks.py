@@ -15,7 +15,12 @@ from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
 from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.class_checks import class_findings
-from penstock.pipeline.table_checks import factorisation_findings, table_findings, width_findings
+from penstock.pipeline.table_checks import (
+    factorisation_findings,
+    optimizer_findings,
+    table_findings,
+    width_findings,
+)
 
 if TYPE_CHECKING:
     from penstock.pipeline.run_config import DataConfig, RunConfig
@@ -26,6 +31,7 @@ def run_findings(run: "RunConfig") -> Iterator[Finding]:
     features = list(named_features(run.feature_configs))
     yield from _names_once(features)
     yield from table_findings(features)
+    yield from optimizer_findings(features, run.train_config)
     if run.model is not None:
         by_name: dict[str, NamedFeature] = {}
         for feature in features:

@@ -72,7 +72,8 @@ def plateau_problems(
 def _schedules(train: TrainConfig | None) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
     if train is None:
         return
-    yield "train_config.sparse_optimizer", train.sparse_optimizer
+    if train.sparse_optimizer is not None:
+        yield "train_config.sparse_optimizer", train.sparse_optimizer
     yield "train_config.dense_optimizer", train.dense_optimizer
     for index, part in enumerate(train.dense_optimizer.part_optimizers):
         yield f"train_config.dense_optimizer.part_optimizers[{index}]", part

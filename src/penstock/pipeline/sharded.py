@@ -82,11 +82,13 @@ def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
 def shard_model(model: Model, train: TrainConfig | None, world: World) -> ShardedModel:
     """Allocate the tables where they belong; with `train`, their optimizer is fused into the backward pass."""
     device = compute_device(world)
-    if train is None:
-        return ShardedModel(shard(TrainWrapper(model), None, world), model, device)
-    module = shard(TrainWrapper(model), sparse_optimizer(train.sparse_optimizer, device.type), world)
-    start_accumulators(train.sparse_optimizer, module.fused_optimizer)
-    return ShardedModel(module, model, device, averages_of(train, module))
+    section = None if train is None else train.sparse_optimizer
+    if section is None:
+        module = shard(TrainWrapper(model), None, world)
+    else:
+        module = shard(TrainWrapper(model), sparse_optimizer(section, device.type), world)
+        start_accumulators(section, module.fused_optimizer)
+    return ShardedModel(module, model, device, None if train is None else averages_of(train, module))
 
 
 def averages_of(train: TrainConfig, module: DistributedModelParallel) -> DenseAverages | None:
@@ -118,7 +120,8 @@ def dense_copies(section: DenseOptimizer) -> int:
 
 def state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
     """Bytes of the optimizer state of one table."""
-    chosen = train.sparse_optimizer.chosen("optimizer") if train is not None else None
+    section = None if train is None else train.sparse_optimizer
+    chosen = None if section is None else section.chosen("optimizer")
     if chosen is None:
         return 0
     per_weight = STATE_PER_WEIGHT.get(chosen[0])

@@ -7,6 +7,7 @@ from penstock.config.findings import Finding
 from penstock.features.sections.named import NamedFeature
 from penstock.features.sections.options import ID_SIZES
 from penstock.features.sections.table_shape import WIDTH_STEP, has_table, table_rows
+from penstock.loops.sections import TrainConfig
 from penstock.models.sections import DeepFM, FeatureGroupConfig, ModelConfig
 
 _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
@@ -24,6 +25,15 @@ def table_findings(features: Sequence[NamedFeature]) -> Iterator[Finding]:
             yield Finding((*feature.place, "pooling"), "a weighted feature cannot be pooled by mean; use sum")
         table = feature.section.embedding_name or f"{feature.name}_emb"
         yield from _sharing(table, feature, first.setdefault(table, feature))
+
+
+def optimizer_findings(features: Sequence[NamedFeature], train: TrainConfig | None) -> Iterator[Finding]:
+    """Tables learn by an optimizer of their own, which a run without tables need not name."""
+    if train is None or train.sparse_optimizer is not None:
+        return
+    owner = next((feature.name for feature in features if has_table(feature.section)), None)
+    if owner is not None:
+        yield Finding(("train_config", "sparse_optimizer"), f"is required: '{owner}' has an embedding table")
 
 
 def width_findings(place: tuple[str | int, ...], width: int) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from penstock.loops.train import Timetable
 from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
 from penstock.optim.dense import combined, dense_optimizers
-from penstock.optim.schedules import build_schedule
+from penstock.optim.schedules import Schedule, build_schedule
 from penstock.pipeline.best import early_stop_of
 from penstock.pipeline.data import DataSource, training_batches, workers_of
 from penstock.pipeline.data_plan import batch_rows
@@ -94,12 +94,7 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
         sharded = shard_model(model, train, world)
         scheduled = dense_optimizers(train.dense_optimizer, dense_parameters(sharded.module).items())
         dense = combined(scheduled)
-        rates = LearningRates(
-            {
-                "sparse": (sharded.module.fused_optimizer, build_schedule(train.sparse_optimizer)),
-                **scheduled,
-            }
-        )
+        rates = LearningRates({**table_schedule(train, sharded), **scheduled})
         early_stop = early_stop_of(train.early_stopping, loss_names(run.model))
         metrics = train_metrics_of(run, model, budget)
         warn_of_windows(train, model)
@@ -127,6 +122,12 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
                 rates=rates, train_metrics=metrics, early_stopping=early_stop, loss_scaling=scaling
             ),
         )
+
+
+def table_schedule(train: TrainConfig, sharded: ShardedModel) -> dict[str, tuple[KeyedOptimizer, Schedule]]:
+    """How the rate of embedding tables goes; nothing where there are none."""
+    section = train.sparse_optimizer
+    return {} if section is None else {"sparse": (sharded.module.fused_optimizer, build_schedule(section))}
 
 
 def with_a_state(**parts: Resumable | None) -> dict[str, Resumable]:

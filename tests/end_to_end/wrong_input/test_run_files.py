@@ -55,7 +55,7 @@ KEYS_AND_VALUES = [
     ),
     Wrong(
         "a required key left out",
-        "run.yaml: line 20, column 1: train_config.sparse_optimizer: is required",
+        "run.yaml: line 20, column 1: train_config.sparse_optimizer: is required: 'user' has an embedding table",
         run=((f"  {SPARSE}\n", ""),),
     ),
     Wrong(
