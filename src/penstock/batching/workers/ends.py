@@ -65,7 +65,7 @@ def killed(worker: WorkerFacts, exit_code: int | None, oom_kills: int) -> Worker
         if worker.memory_bytes is None
         else f"; its memory was last seen at {format_size(worker.memory_bytes)}"
     )
-    text = f"{worker} {_ending(exit_code)} while it had {worker.rows}{memory}"
+    text = f"{worker} {how_ended(exit_code)} while it had {worker.rows}{memory}"
     if oom_kills:
         text += f"; for want of memory the kernel has killed {oom_kills} in this container since the start"
     return WorkerError(f"{text}. {_advice(exit_code, oom_kills)}")
@@ -73,7 +73,7 @@ def killed(worker: WorkerFacts, exit_code: int | None, oom_kills: int) -> Worker
 
 def template_killed(exit_code: int | None, oom_kills: int) -> WorkerError:
     """The error for a template that is no more."""
-    text = f"the process that worker processes are made from {_ending(exit_code)}"
+    text = f"the process that worker processes are made from {how_ended(exit_code)}"
     return WorkerError(f"{text}. {_advice(exit_code, oom_kills)}")
 
 
@@ -125,7 +125,8 @@ def _oom_files(own_cgroups: Path, cgroups: Path) -> list[Path]:
     return [*found, cgroups / "memory.events", cgroups / "memory" / "memory.oom_control"]
 
 
-def _ending(exit_code: int | None) -> str:
+def how_ended(exit_code: int | None) -> str:
+    """What a process did, by its exit code, as in "a worker process ..."; None: it is not known."""
     if exit_code is None:
         return "is gone, its signal is not known,"
     if exit_code >= 0:

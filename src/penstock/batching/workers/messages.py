@@ -1,16 +1,9 @@
 """What the parent, the template and the workers say to each other."""
 
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
 
 from penstock.batching.workers.arena import Region
 from penstock.batching.workers.transport import Span
-
-if TYPE_CHECKING:
-    Channel = Connection[Any, Any]
-else:
-    Channel = Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.batching.workers.messages import Channel, Done, Failed, Reply, Task, TooLarge
+from penstock.batching.workers.channel import Channel
+from penstock.batching.workers.messages import Done, Failed, Reply, Task, TooLarge
 from penstock.batching.workers.transport import Borrowed, ResultTooLarge, Span, read_batch, write_result
 
 STACK_SIGNAL = signal.SIGUSR1

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import psutil
 
 from penstock.batching.workers.arena import anonymous_file
+from penstock.batching.workers.channel import Channel
 from penstock.batching.workers.ends import NotLoadable, WorkerError, WorkerStack
-from penstock.batching.workers.messages import Channel, NotLoaded, Setup, Started, Task
+from penstock.batching.workers.messages import NotLoaded, Setup, Started, Task
 from penstock.batching.workers.process import Work
 
 MOST_START_SECONDS = 300.0

@@ -14,7 +14,8 @@ import traceback
 from multiprocessing.connection import wait
 
 from penstock.batching.workers.arena import map_arena
-from penstock.batching.workers.messages import Channel, Ended, NotLoaded, Setup, Started
+from penstock.batching.workers.channel import Channel
+from penstock.batching.workers.messages import Ended, NotLoaded, Setup, Started
 from penstock.batching.workers.process import Work, serve
 
 CHECK_SECONDS = 1.0
