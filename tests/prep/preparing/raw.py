@@ -16,7 +16,7 @@ from penstock.store.batch_file import load_batch
 from penstock.store.manifest import Manifest
 
 MODULE = '''
-import os, signal, sys, time
+import os, signal, sys, threading, time
 import numpy as np
 import pyarrow as pa
 
@@ -34,6 +34,18 @@ def samples(path):
                 if not os.path.exists(path + ".died"):
                     open(path + ".died", "w").close()
                     os.kill(os.getpid(), signal.SIGKILL)
+                chosen = 0
+            if chosen == "abort":
+                os.abort()
+            if chosen == "exit":
+                sys.exit(3)
+            if chosen == "raise":
+                raise RuntimeError("one\\ntwo")
+            if chosen == "print":
+                print("seen", seen)
+                chosen = 0
+            if chosen == "start-a-thread":
+                threading.Thread(target=time.sleep, args=(600,), daemon=bool(int(seen[0]))).start()
                 chosen = 0
             if chosen == "wait":
                 time.sleep(float(seen[0]))

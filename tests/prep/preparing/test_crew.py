@@ -66,7 +66,7 @@ def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytes
     assert summary.num_samples == 7
     assert prepared_arrays(desk / "batches")["strategic_features"][3:5].tolist() == [[1, 1, 1], [1, 2, 3]]
     assert caplog.messages == [
-        f"task_00001: a worker process was killed by SIGKILL at {games[1]}; the task is done once more"
+        f"{games[1]}: a worker process was killed by SIGKILL at this file; it is tried once more"
     ]
 
 
@@ -78,11 +78,22 @@ def test_a_worker_that_is_killed_twice_is_reported(desk: Path):
         prepare(section(desk, parallel=True, num_workers=1))
 
     assert str(error.value) == (
-        f"task_00001: a worker process was killed by SIGKILL at {games[1]}, and so did the one before it; most often "
-        "memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
+        f"{games[1]}: a worker process was killed by SIGKILL at this file for the second time; most often memory has "
+        "run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
     )
     skipping = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
     assert (skipping.num_samples, [*skipping.left_out]) == (5, [str(games[1])])
+
+
+def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1000)
+    games = write_games(desk / "raw", [3, 2, 2])
+    for game in games[1:]:
+        game.write_text("die-once 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=1))
+
+    assert (summary.num_tasks, summary.num_samples) == (1, 5)
 
 
 class StopAfterATask(StopRequest):

@@ -66,5 +66,19 @@ def test_a_killed_task_is_done_once_more_and_then_reported(desk: Path, ray: Any)
 
     assert prepare(on_ray).num_samples == 4
     games[1].write_text("die 1 2 3\n")
-    with pytest.raises(WorkerError, match=r"^task_00001: failed twice on Ray: WorkerCrashedError: "):
+    reason = r"game_1\.txt: a worker process ended on Ray with WorkerCrashedError at this file for the second time; "
+    with pytest.raises(WorkerError, match=reason):
         prepare(on_ray, restart=True)
+    skipping = prepare(section(desk, parallel=True, executor="ray", on_error="skip"))
+    assert (skipping.num_samples, [*skipping.left_out]) == (3, [str(games[1])])
+
+
+@pytest.mark.slow
+def test_progress_is_told_while_a_task_is_running(desk: Path, ray: Any, capfd: pytest.CaptureFixture[str]):
+    del ray
+    [game] = write_games(desk / "raw", [8])
+    game.write_text(game.read_text() + "wait 5\n")
+
+    prepare(section(desk, parallel=True, executor="ray"))
+
+    assert "preparing: file 0/1  samples 8 " in capfd.readouterr().err

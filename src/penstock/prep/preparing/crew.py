@@ -17,15 +17,17 @@ from typing import Self
 
 import psutil
 
-from penstock.batching.workers.ends import WorkerError, WorkerStack
+from penstock.batching.workers.channel import Channel
+from penstock.batching.workers.ends import how_ended
 from penstock.batching.workers.starting import ONE_THREAD
 from penstock.config.sizes import format_size
 from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.second_chances import SecondChances
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
-from penstock.prep.preparing.work import LeftOut, TaskProgress, Work
-from penstock.prep.preparing.worker import Assignment, Channel, Failed, Message
+from penstock.prep.preparing.work import TaskProgress, Work
+from penstock.prep.preparing.worker import Assignment, Failed, Message
 from penstock.runtime.memory import process_bytes, tree_bytes
 
 TICK_SECONDS = 0.5
@@ -50,6 +52,8 @@ class Worker:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _START_CODE, path, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
+                # What a function of the user prints: standard output is for what a preparation made.
+                stdout=sys.__stderr__,
                 env={**os.environ, **ONE_THREAD},
                 pass_fds=(theirs.fileno(),),
                 # In a process group of its own, so that Ctrl-C in a terminal reaches the parent alone.
@@ -92,8 +96,7 @@ class Crew:
         self._size, self._work, self._watch = size, work, watch
         self._waiting = deque(Assignment(task) for task in tasks)
         self._workers: list[Worker] = []
-        self._killed_once: set[int] = set()
-        """Tasks whose worker was killed."""
+        self._chances = SecondChances(work.skips, watch)
 
     def __enter__(self) -> Self:
         return self
@@ -173,7 +176,7 @@ class Crew:
             worker.assignment, worker.has_written = None, True
             self._watch.done(message)
         elif isinstance(message, Failed):
-            raise raised(message) from WorkerStack(message.stack)
+            message.raise_here()
         else:
             if isinstance(message, TaskProgress):
                 worker.file = message.file
@@ -181,40 +184,18 @@ class Crew:
             self._watch.hear(message)
 
     def _replace(self, worker: Worker) -> None:
-        """A worker is no more: its task is repeated by another, once; then the file it was at is to blame."""
-        assignment, ending = worker.assignment, _ending(worker.end())
+        """A worker is no more: another takes its place, and somebody its task."""
+        assignment, exit_code = worker.assignment, worker.end()
         assert assignment is not None
+        file = worker.file or assignment.task.files[0].path
+        again = self._chances.take(assignment, file, how_ended(exit_code), _advice(exit_code))
         self._workers[self._workers.index(worker)] = Worker(self._work)
-        task = assignment.task
-        self._watch.put_back(task)
-        file = worker.file or task.files[0].path
-        told = f"{task.name}: a worker process {ending} at {file}"
-        if task.number not in self._killed_once:
-            self._killed_once.add(task.number)
-            logger.warning("%s; the task is done once more", told)
-            self._watch.write("worker_ended", task=task.number, file=file, reason=ending)
-            self._waiting.appendleft(assignment)
-            return
-        reason = f"{told}, and so did the one before it; {_advice(ending)}"
-        if not self._work.skips:
-            raise WorkerError(reason)
-        self._watch.hear(LeftOut(task.number, file, reason, ""))
-        self._killed_once.discard(task.number)
-        self._waiting.appendleft(Assignment(task, {**assignment.left_out, file: reason}))
+        self._waiting.appendleft(again)
 
 
-def raised(failed: Failed) -> Exception:
-    """The error of a task that failed in another process."""
-    return failed.error or WorkerError(f"a worker process failed: {failed.summary}")
-
-
-def _ending(exit_code: int) -> str:
-    if exit_code >= 0:
-        return f"ended itself with exit code {exit_code}"
-    return f"was killed by {signal.Signals(-exit_code).name}"
-
-
-def _advice(ending: str) -> str:
-    if signal.SIGKILL.name in ending:
+def _advice(exit_code: int) -> str:
+    if exit_code == -signal.SIGKILL:
         return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
-    return "run it with --parallel false to see where it ends"
+    if exit_code < 0:
+        return "with PYTHONFAULTHANDLER=1 in the environment it tells where it was"
+    return "something that extract calls ends the process"

@@ -25,7 +25,7 @@ def load_extract(place: str) -> Extract:
     except ConfigError as error:
         hint = "; is its folder on PYTHONPATH?" if "there is no module" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error
-    except Exception as error:  # the user's module may fail in any way
+    except (Exception, SystemExit) as error:  # the user's module may fail in any way, and call sys.exit
         raise ConfigError.at(
             EXTRACT, f"'{place}' cannot be imported: {type(error).__name__}: {error}"
         ) from error

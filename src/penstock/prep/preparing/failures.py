@@ -37,9 +37,9 @@ def failing(file: DataFile, place: str | None, counter: Counter | None = None) -
         text = str(error)
         reason = text if text.startswith(file.path) else f"{file.path}: {text}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
-    except Exception as error:  # the user's function may fail in any way
+    except (Exception, SystemExit) as error:  # the user's function may fail in any way, and call sys.exit
         sample = "" if counter is None else f"sample {counter.number}: "
-        told = f"{type(error).__name__}: {error}".rstrip(": ")
+        told = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
         who = "reading" if place is None else f"'{place}'"
         reason = f"{file.path}: {sample}{who} failed: {told}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error

@@ -1,6 +1,7 @@
 """The work as a whole: from raw files to a folder of batch files with a manifest."""
 
-from contextlib import AbstractContextManager
+import sys
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def prepare(
     """
     reading = reading or ReadingSection(with_header=True)
     preparation = _Preparation(section, reading, default_limit() if limit_bytes is None else limit_bytes)
-    with preparation.folder.locked():
+    # What a function of the user prints goes where that of workers goes: standard output is for what was made.
+    with preparation.folder.locked(), redirect_stdout(sys.stderr):
         if restart:
             preparation.folder.clear()
         return preparation.run(watching or WatchOptions())

@@ -4,7 +4,6 @@ All machines must see the same files under the same paths, and have the module o
 is used (RAY_ADDRESS, or one that this program is connected to); else one of this machine's cores is started.
 """
 
-import logging
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -12,17 +11,15 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from penstock.batching.workers.ends import WorkerError, WorkerStack
 from penstock.config.errors import ConfigError
-from penstock.prep.preparing.crew import TICK_SECONDS, raised
+from penstock.prep.preparing.crew import TICK_SECONDS
+from penstock.prep.preparing.second_chances import SecondChances
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Work
 from penstock.prep.preparing.worker import Assignment, Failed, Outcome, outcome
 
 _QUIET = {"include_dashboard": False, "configure_logging": False, "log_to_driver": False}
-
-logger = logging.getLogger(__name__)
 
 
 def import_ray() -> Any:
@@ -56,58 +53,88 @@ def num_ray_workers(ray: Any, wanted: int | None) -> int:
 
 
 def run_on_ray(ray: Any, num_workers: int, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
-    """Do all tasks on a cluster, so many at a time; one whose worker is killed is repeated once."""
-    remote = ray.remote(max_retries=0)(ray_task)
-    # In memory that all tasks share, instead of a copy with each.
-    shared = ray.put(work)
-    waiting, killed_once = deque(tasks), set[int]()
-    running: dict[Any, Task] = {}
+    """Do all tasks on a cluster, so many at a time."""
+    crew = RayCrew(ray, work, tasks, watch)
     try:
-        while waiting or running:
-            while waiting and len(running) < num_workers:
-                task = waiting.popleft()
-                running[remote.remote(shared, task, os.getcwd())] = task
-                watch.began(task)
-            for done in ray.wait(list(running), timeout=TICK_SECONDS)[0]:
-                task = running.pop(done)
-                if not _take_in(ray, done, task, watch, is_last_try=task.number in killed_once):
-                    killed_once.add(task.number)
-                    waiting.appendleft(task)
-                    watch.put_back(task)
-            watch.check()
+        crew.run(num_workers)
     finally:
-        for reference in running:
-            ray.cancel(reference, force=True)
+        crew.cancel()
 
 
-def ray_task(work: Work, task: Task, folder: str) -> tuple[Outcome, list[LeftOut]]:
+class Ear:
+    """An actor that hears what tasks tell on all machines, until somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._events: list[TaskProgress | LeftOut] = []
+
+    def hear(self, event: TaskProgress | LeftOut) -> None:
+        """Keep an event."""
+        self._events.append(event)
+
+    def take(self) -> list[TaskProgress | LeftOut]:
+        """What was heard since the last time."""
+        events, self._events = self._events, []
+        return events
+
+
+def ray_task(work: Work, assignment: Assignment, folder: str, ear: Any) -> Outcome:
     """What a machine of the cluster does: relative paths are those of the folder where it was asked for."""
+    import ray
+
     os.chdir(folder)
-    told: list[LeftOut] = []
-
-    def tell(event: TaskProgress | LeftOut) -> None:
-        if isinstance(event, LeftOut):
-            told.append(event)
-
-    return outcome(work, Assignment(task), tell), told
+    # Waiting for the answer costs a millisecond for a batch: so it is known at which file a worker ended.
+    return outcome(work, assignment, lambda event: ray.get(ear.hear.remote(event)))
 
 
-def _take_in(ray: Any, reference: Any, task: Task, watch: Watch, is_last_try: bool) -> bool:
-    """Hear of a task that ended; False: its worker was killed, and it should be repeated."""
-    try:
-        result, told = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        if is_last_try:
-            raise WorkerError(
-                f"{task.name}: failed twice on Ray: {type(error).__name__}: {reason}"
-            ) from error
-        logger.warning("%s: %s on Ray; the task is done once more", task.name, type(error).__name__)
-        watch.write("worker_ended", task=task.number, reason=reason)
-        return False
-    for event in told:
-        watch.hear(event)
-    if isinstance(result, Failed):
-        raise raised(result) from WorkerStack(result.stack)
-    watch.done(result)
-    return True
+class RayCrew:
+    """The tasks that are running on the cluster, and those that wait."""
+
+    def __init__(self, ray: Any, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
+        self._ray, self._watch = ray, watch
+        self._remote = ray.remote(max_retries=0)(ray_task)
+        self._ear = ray.remote(num_cpus=0)(Ear).remote()
+        self._work = ray.put(work)  # in memory that all tasks share, instead of a copy with each
+        self._waiting = deque(Assignment(task) for task in tasks)
+        self._running: dict[Any, Assignment] = {}
+        self._files: dict[int, str] = {}
+        """By task: the raw file that it is at."""
+        self._chances = SecondChances(work.skips, watch)
+
+    def run(self, most_at_once: int) -> None:
+        """Work until nothing is left."""
+        while self._waiting or self._running:
+            while self._waiting and len(self._running) < most_at_once:
+                self._begin(self._waiting.popleft())
+            ended, _ = self._ray.wait(list(self._running), timeout=TICK_SECONDS)
+            for event in self._ray.get(self._ear.take.remote()):
+                self._files[event.task] = event.file
+                self._watch.hear(event)
+            for reference in ended:
+                self._take_in(reference)
+            self._watch.check()
+
+    def cancel(self) -> None:
+        """Let go of everything, also of what is running."""
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._ray.kill(self._ear)
+
+    def _begin(self, assignment: Assignment) -> None:
+        self._files[assignment.task.number] = assignment.task.files[0].path
+        self._running[self._remote.remote(self._work, assignment, os.getcwd(), self._ear)] = assignment
+        self._watch.began(assignment.task)
+
+    def _take_in(self, reference: Any) -> None:
+        """A task has ended, or its worker has."""
+        assignment = self._running.pop(reference)
+        try:
+            result = self._ray.get(reference)
+        except self._ray.exceptions.RayError as error:
+            advice = (str(error).splitlines() or ["Ray gives no reason"])[0]
+            ending = f"ended on Ray with {type(error).__name__}"
+            again = self._chances.take(assignment, self._files[assignment.task.number], ending, advice)
+            self._waiting.appendleft(again)
+            return
+        if isinstance(result, Failed):
+            result.raise_here()
+        self._watch.done(result)

@@ -107,7 +107,6 @@ class Watch:
             self.write("left_out", task=event.task, file=event.file, reason=event.reason)
         else:
             self._running[event.task] = event
-            self._show()
         self.check()
 
     def done(self, record: TaskRecord) -> None:
@@ -121,11 +120,14 @@ class Watch:
             for entry in record.inputs:
                 self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
         self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
-        self._show()
         self.check()
 
     def check(self) -> None:
-        """Raise when somebody asked to stop, or memory has run out; tell of tasks that are silent."""
+        """Show how far it is, tell of tasks that are silent; raise when somebody asked to stop, or memory has run out.
+
+        Who waits for tasks calls it again and again, also when nothing was heard.
+        """
+        self._show()
         for silence in self._patience.silent():
             self._progress.note(silence.line)
             self.write("silent", task=silence.task, file=silence.file, seconds=round(silence.seconds, 1))

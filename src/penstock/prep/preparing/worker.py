@@ -9,18 +9,14 @@ import threading
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import NoReturn
 
+from penstock.batching.workers.channel import Channel
+from penstock.batching.workers.ends import WorkerError, WorkerStack
 from penstock.config.errors import PenstockError
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Tell, Work, run_task
-
-if TYPE_CHECKING:
-    Channel = Connection[Any, Any]
-else:
-    Channel = Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,11 @@ class Failed:
     """None: it is a defect, of which there is only the text."""
     summary: str
     stack: str
+
+    def raise_here(self) -> NoReturn:
+        """In the parent: the same error, with the stack of the other process as its cause."""
+        error = self.error or WorkerError(f"a worker process failed: {self.summary}")
+        raise error from WorkerStack(self.stack)
 
 
 Outcome = TaskRecord | Failed

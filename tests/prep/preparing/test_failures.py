@@ -1,0 +1,96 @@
+"""Functions that fail in every way: one line tells of it, and nothing of their files is in the result."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.batching.workers.ends import WorkerError
+from penstock.config.errors import ConfigError
+from penstock.prep.preparing.failures import FileFailed
+from penstock.prep.preparing.preparing import prepare
+from tests.prep.preparing.raw import prepared_arrays, section, write_games
+
+WAYS = {
+    "raise 0 0 0": "sample 9: 'rawgame:samples' failed: RuntimeError: one two",
+    "exit 0 0 0": "sample 9: 'rawgame:samples' failed: SystemExit: 3",
+    "1 2": "sample 9: features: has 1 values, not 3",
+    "40000 2 2 2": "sample 9: labels: head 'action': 40000 does not fit int16 (-32768 to 32767)",
+}
+ENDS = {
+    "abort 0 0 0": "a worker process was killed by SIGABRT at this file for the second time; with "
+    "PYTHONFAULTHANDLER=1 in the environment it tells where it was",
+    "die 0 0 0": "a worker process was killed by SIGKILL at this file for the second time; most often memory has run "
+    "out: lower preprocessing.num_workers or batch_size, or raise memory.limit",
+}
+
+
+def write_failing(folder: Path, line: str) -> Path:
+    """Three files in one task; the one in the middle has batches of samples before the line."""
+    bad = write_games(folder, [6, 9, 5])[1]
+    bad.write_text("0 1 2 3\n" * 9 + f"{line}\n")
+    return bad
+
+
+@pytest.mark.parametrize(("line", "reason"), WAYS.items())
+@pytest.mark.parametrize("parallel", [False, True])
+def test_in_this_process_and_in_workers(desk: Path, line: str, reason: str, parallel: bool):
+    bad = write_failing(desk / "raw", line)
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(desk, parallel=parallel, num_workers=1))
+    assert str(error.value) == f"{bad}: {reason}"
+    summary = prepare(section(desk, parallel=parallel, num_workers=1, on_error="skip"))
+
+    assert summary.left_out == {str(bad): f"{bad}: {reason}"}
+    assert prepared_arrays(desk / "batches")["strategic_features"][:, 0].tolist() == [0.0] * 6 + [2.0] * 5
+
+
+@pytest.mark.parametrize(("line", "reason"), ENDS.items())
+def test_workers_that_end(desk: Path, line: str, reason: str):
+    bad = write_failing(desk / "raw", line)
+
+    with pytest.raises(WorkerError) as error:
+        prepare(section(desk, parallel=True, num_workers=1))
+    assert str(error.value) == f"{bad}: {reason}"
+    summary = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
+
+    assert summary.left_out == {str(bad): f"{bad}: {reason}"}
+    assert prepared_arrays(desk / "batches")["strategic_features"][:, 0].tolist() == [0.0] * 6 + [2.0] * 5
+
+
+def test_a_first_file_that_ends_the_program(desk: Path):
+    games = write_games(desk / "raw", [2, 2])
+    games[0].write_text("exit 0 0 0\n")
+
+    with pytest.raises(FileFailed, match=r"game_0\.txt: 'rawgame:samples' failed: SystemExit: 3$"):
+        prepare(section(desk))
+    assert [*prepare(section(desk, on_error="skip")).left_out] == [str(games[0])]
+
+
+def test_a_module_that_ends_the_program(desk: Path):
+    write_games(desk / "raw", [2])
+    (desk / "unguarded.py").write_text("import sys\nsys.exit('usage: unguarded.py FILE')\n")
+
+    with pytest.raises(ConfigError) as error:
+        prepare(section(desk, extract="unguarded:samples"))
+
+    assert str(error.value) == (
+        "preprocessing.extract: 'unguarded:samples' cannot be imported: SystemExit: usage: unguarded.py FILE"
+    )
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_what_functions_print_is_no_result(desk: Path, capfd: pytest.CaptureFixture[str], parallel: bool):
+    games = write_games(desk / "raw", [2, 2])
+    games[1].write_text("print 1 2 3\n")
+
+    assert prepare(section(desk, parallel=parallel, num_workers=1)).num_samples == 3
+    shown = capfd.readouterr()
+    assert (shown.out, "seen ['1', '2', '3']\n" in shown.err) == ("", True)
+
+
+def test_threads_of_a_function_keep_no_worker_alive(desk: Path):
+    games = write_games(desk / "raw", [2, 2])
+    games[1].write_text("start-a-thread 0 2 3\n")
+
+    assert prepare(section(desk, parallel=True, num_workers=1)).num_samples == 3
