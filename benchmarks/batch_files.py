@@ -34,7 +34,7 @@ from measuring.rounds import alternate, ratios
 from penstock.config.sizes import MIB, format_size
 from penstock.store.batch_file import load_batch, save_batch
 from penstock.store.builder import BatchBuilder
-from penstock.store.samples import inferred_schema
+from penstock.store.inference import inferred_schema
 
 LEAST_RATIO = 3.0
 CLAIM_ROUNDS = 3

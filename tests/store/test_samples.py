@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.store.builder import BatchBuilder
-from penstock.store.samples import arrays_to_samples, inferred_schema, samples_to_arrays
+from penstock.store.inference import inferred_schema
+from penstock.store.samples import arrays_to_samples, samples_to_arrays
 from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
 from tests.store.samples import assert_same, game_arrays
 
@@ -115,6 +116,11 @@ def test_labels_of_any_kind_of_number(label):
         (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
         (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
+        ([1, 2, 3], "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
+        (
+            {"features": [0, 0, 0], "labels": [1], "masks": {"move": [0, 0]}},
+            "labels: has type list; give a dict from heads to values",
+        ),
         ({"features": [0, 0, 0], "labels": {}, "masks": {"move": [0, 0]}}, "labels: head 'move' is missing"),
         ({"features": [0, 0, 0], "labels": {"move": 1}}, "masks: head 'move' is missing"),
         (
@@ -128,6 +134,22 @@ def test_what_does_not_fit_is_refused_by_file_sample_and_head(bad, message):
         samples_to_arrays([sample(), sample(), bad], SCHEMA, file="game.rep")
 
     assert str(error.value) == f"game.rep: sample 2: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"strategic_features": np.zeros((2, 2)), "turn": np.zeros(3)},
+            "array 'strategic_features' has 2 samples but 'turn' has 3",
+        ),
+        ({"turn": np.float32(3)}, "array 'turn' is a single value; its first axis must be samples"),
+        ({"labels": np.zeros(3)}, "array 'labels' is called like a part of samples"),
+    ],
+)
+def test_arrays_that_are_no_samples_are_refused_at_once(arrays, message):
+    with pytest.raises(DataError, match=f"^{message}"):
+        arrays_to_samples(arrays)
 
 
 def test_infinite_and_missing_features_stay():

@@ -16,6 +16,10 @@ from penstock.store.schema import FEATURES, LABELS, MASKS, StoreSchema
 Sample = Mapping[str, Any]
 """{"features": [...], "labels": {head: int}, "masks": {head: [...]}}, and other arrays of the schema by their names."""
 
+NO_SAMPLE = f"is no sample; give a dict with '{FEATURES}', and '{LABELS}' and '{MASKS}' by head"
+_MAPPINGS = (dict, Mapping)
+"""Nearly all are dicts, and these are known at once."""
+
 
 class BatchBuilder:
     """Fills the arrays of a schema, up to `batch_size` samples.
@@ -113,6 +117,8 @@ class BatchBuilder:
             column.forget()
 
     def _put(self, row: int, sample: Sample) -> None:
+        if not isinstance(sample, _MAPPINGS):
+            raise DataError(f"{self._sample_place(row)}{NO_SAMPLE}")
         if self._features is not None:
             self._put_one(row, sample, FEATURES, self._features)
         elif len(sample.get(FEATURES, ())):
@@ -134,6 +140,8 @@ class BatchBuilder:
 
     def _put_heads(self, row: int, sample: Sample, key: str, columns: Mapping[str, SampleColumn]) -> None:
         values = sample.get(key) or {}
+        if not isinstance(values, _MAPPINGS):
+            raise DataError(f"{self._sample_place(row)}{key}: {wrong_heads(values)}")
         if values.keys() != columns.keys():
             raise self._other_heads(row, key, values, columns)
         for head, column in columns.items():
@@ -178,6 +186,11 @@ class BatchBuilder:
                     f"{place}array '{name}' has {len(arrays[name])} samples, but others have {num_samples}"
                 )
         return num_samples
+
+
+def wrong_heads(values: Any) -> str:
+    """What is wrong with labels or masks that do not come by head."""
+    return f"has type {type(values).__name__}; give a dict from heads to values"
 
 
 def _index(misfit: Misfit) -> str:

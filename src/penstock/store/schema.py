@@ -185,7 +185,7 @@ class StoreSchema:
 
 def sample_schema(
     num_features: int,
-    heads: Sequence[str],
+    heads: Sequence[str] | Mapping[str, DType],
     mask_widths: Mapping[str, int],
     *,
     names: ArrayNames | None = None,
@@ -193,9 +193,13 @@ def sample_schema(
     label_dtype: DTypeLike = np.int16,
     mask_dtype: DTypeLike = np.int8,
 ) -> StoreSchema:
-    """The schema of samples with features, the labels of heads, and the masks of heads."""
+    """The schema of samples with features, the labels of heads, and the masks of heads.
+
+    `heads` may have the type of the labels of each head; else all are of `label_dtype`.
+    """
     names = names or ArrayNames()
     features = ArraySpec(names.features, np.dtype(feature_dtype), num_features)
-    labels = [ArraySpec(names.label(head), np.dtype(label_dtype)) for head in heads]
+    types = heads if isinstance(heads, Mapping) else dict.fromkeys(heads, np.dtype(label_dtype))
+    labels = [ArraySpec(names.label(head), dtype) for head, dtype in types.items()]
     masks = [ArraySpec(names.mask(head), np.dtype(mask_dtype), width) for head, width in mask_widths.items()]
     return StoreSchema((features, *labels, *masks), names)

@@ -14,7 +14,7 @@ from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.survey import Wanted, survey
 from penstock.store.builder import Sample
-from penstock.store.samples import inferred_schema
+from penstock.store.inference import inferred_schema
 from penstock.store.schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
 
 _DEFAULT_LABEL = "int16"
