@@ -151,28 +151,37 @@ def test_a_failing_file_is_one_line_and_a_traceback_when_asked_for(games: Desk):
     assert 'rawgame.py", line ' in shown.stderr
 
 
-def test_ctrl_c_keeps_what_is_done(games: Desk):
-    Path("raw/game_1.txt").write_text("wait 600\n")
-    command = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--parallel", "true"]
+def interrupted(folder: Path, when: Path, parallel: str) -> tuple[int, str]:
+    """The exit code and the last line of a preparation that got Ctrl-C as soon as a file was there."""
+    command = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--parallel", parallel]
     running = subprocess.Popen(
-        command,
-        env={"PYTHONPATH": str(games.folder)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
+        command, env={"PYTHONPATH": str(folder)}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
-    log = Path("batches/log.jsonl")
-    while not log.exists() and running.poll() is None:
+    while not when.exists() and running.poll() is None:
         time.sleep(0.05)
-
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate(timeout=60)
+    return running.returncode, errors.splitlines()[-1]
 
-    assert running.returncode == 130
-    assert errors.splitlines()[-1] == (
-        "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on"
+
+@pytest.mark.parametrize("parallel", ["true", "false"])
+def test_ctrl_c_keeps_what_is_done(games: Desk, parallel: str):
+    Path("raw/game_1.txt").write_text("wait 600\n")
+
+    assert interrupted(games.folder, Path("batches/log.jsonl"), parallel) == (
+        130,
+        "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on",
     )
     assert not any(Path("batches").glob("*.partial"))
+
+
+def test_ctrl_c_before_the_first_sample(games: Desk):
+    Path("raw/game_0.txt").write_text("here\nwait 600\n")
+
+    assert interrupted(games.folder, Path("raw/game_0.txt.here"), "true") == (
+        130,
+        "error: stopped: what is done is kept; run the same again to go on",
+    )
 
 
 def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):

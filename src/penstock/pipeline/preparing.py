@@ -73,18 +73,18 @@ def prepare(
 
 
 def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool) -> PrepSummary:
-    """The batch files. A first Ctrl-C ends it in good order; a merge afterwards may be stopped in any."""
-    with stop_on_signal() as stop:
-        prepared = prepare_files(
-            preprocessing_of(run),
-            reading_of(run),
-            limit_bytes=limit_of(run.memory),
-            restart=restart,
-            watching=replace(watching, stop=stop),
-        )
-        if stop:
-            raise Stopped(prepared.num_tasks, prepared.num_tasks, stop.exit_code)
-    return prepared
+    """The batch files. A first Ctrl-C ends it in good order, since a task that is left anywhere is done again."""
+    with stop_on_signal(at_once=True) as stop:
+        try:
+            return prepare_files(
+                preprocessing_of(run),
+                reading_of(run),
+                limit_bytes=limit_of(run.memory),
+                restart=restart,
+                watching=replace(watching, stop=stop),
+            )
+        except KeyboardInterrupt:
+            raise Stopped("what is done is kept", stop.exit_code) from None
 
 
 def reading_of(run: RunConfig) -> ReadingSection:

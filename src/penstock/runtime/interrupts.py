@@ -24,10 +24,11 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[StopRequest]:
+def stop_on_signal(at_once: bool = False) -> Iterator[StopRequest]:
     """Turn the first signal into a request; restore the old handlers on the way out.
 
-    Signals reach the main thread only: in another one, a request never comes.
+    `at_once`: it also raises KeyboardInterrupt, for work that may be left anywhere. Signals reach the main thread only:
+    in another one, a request never comes.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -38,6 +39,8 @@ def stop_on_signal() -> Iterator[StopRequest]:
         if request:
             os._exit(128 + number)
         request.signal_number = number
+        if at_once:
+            raise KeyboardInterrupt
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

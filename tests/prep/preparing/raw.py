@@ -35,6 +35,9 @@ def samples(path):
                     open(path + ".died", "w").close()
                     os.kill(os.getpid(), signal.SIGKILL)
                 chosen = 0
+            if chosen == "here":
+                open(path + ".here", "w").close()
+                continue
             if chosen == "abort":
                 os.abort()
             if chosen == "exit":

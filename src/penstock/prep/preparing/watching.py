@@ -26,10 +26,8 @@ logger = logging.getLogger(__name__)
 class Stopped(PenstockError):
     """Somebody asked to stop; what is done is kept."""
 
-    def __init__(self, done_tasks: int, num_tasks: int, exit_code: int) -> None:
-        super().__init__(
-            f"stopped: {done_tasks} of {num_tasks} tasks are done and kept; run the same again to go on"
-        )
+    def __init__(self, what_is_kept: str, exit_code: int) -> None:
+        super().__init__(f"stopped: {what_is_kept}; run the same again to go on")
         self.exit_code = exit_code
 
 
@@ -84,6 +82,8 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt):
+            self._check_stop()
 
     @property
     def seconds(self) -> float:
@@ -131,9 +131,7 @@ class Watch:
         for silence in self._patience.silent():
             self._progress.note(silence.line)
             self.write("silent", task=silence.task, file=silence.file, seconds=round(silence.seconds, 1))
-        if stop := self._options.stop:
-            self.write("stopped", done_tasks=len(self.records))
-            raise Stopped(len(self.records), self._num_tasks, stop.exit_code)
+        self._check_stop()
         monitor = self._options.monitor
         if monitor is not None and self.takes_too_much:
             raise BudgetExceeded(
@@ -157,6 +155,12 @@ class Watch:
     def write(self, event: str, **fields: Any) -> None:
         """A line in the log."""
         self._journal.write({"event": event, "time": round(time.time(), 3), **fields})
+
+    def _check_stop(self) -> None:
+        if stop := self._options.stop:
+            done_tasks = len(self.records)
+            self.write("stopped", done_tasks=done_tasks)
+            raise Stopped(f"{done_tasks} of {self._num_tasks} tasks are done and kept", stop.exit_code)
 
     def _show(self) -> None:
         files = self._files_done + sum(event.num_files for event in self._running.values())
