@@ -71,10 +71,24 @@ def test_a_split_without_samples(tmp_path):
     assert verify(tmp_path / "out", tmp_path / "in") == []
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_an_array_without_values(tmp_path, shuffle):
+    arrays = {"strategic_features": np.zeros((3, 0), np.float32), "labels_a": np.arange(3)}
+    save_batch(tmp_path / "batch_0.batch", arrays)
+
+    merge(tmp_path, tmp_path / "out", options=MergeOptions(target="hdf5", shuffle=shuffle))
+
+    found = load_file(tmp_path / "out")
+    assert found["strategic_features"].shape == (3, 0)
+    assert sorted(found["labels_a"].tolist()) == [0, 1, 2]
+    assert verify(tmp_path / "out", tmp_path) == []
+
+
 def test_types_that_hdf5_does_not_have(tmp_path):
     save_batch(tmp_path / "batch_0.batch", {"names": np.array(["a", "b"])})
 
     with pytest.raises(
-        DataError, match="array 'names' is <U1 per sample, which HDF5 does not hold; merge to npy"
+        DataError,
+        match="array 'names' is <U1 per sample, which target hdf5 does not hold; leave it out, or merge to npy",
     ):
         merge(tmp_path, tmp_path / "out", options=MergeOptions(target="hdf5"))

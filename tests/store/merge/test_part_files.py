@@ -158,6 +158,39 @@ def test_arrays_of_any_type(tmp_path, target, dtype):
         np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_arrow_files_hold_an_array_without_values(tmp_path, shuffle, compression):
+    arrays = {"strategic_features": np.zeros((3, 0), np.float32), "labels_a": np.arange(3)}
+    save_batch(tmp_path / "batch_0.batch", arrays)
+
+    options = MergeOptions(target="ipc", shuffle=shuffle, compression=compression)
+    merge(tmp_path, tmp_path / "out", options=options)
+
+    found = load_parts(tmp_path / "out")
+    assert found["strategic_features"].shape == (3, 0)
+    assert sorted(found["labels_a"].tolist()) == [0, 1, 2]
+    assert verify(tmp_path / "out", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "array", "kind"),
+    [
+        ("parquet", np.zeros((3, 0), np.float32), "float32 x 0 per sample"),
+        ("parquet", np.array(["a", "b"]), "<U1 per sample"),
+        ("ipc", np.array(["a", "b"]), "<U1 per sample"),
+        ("ipc", np.zeros(2, np.longdouble), "float128 per sample"),
+    ],
+)
+def test_what_a_target_does_not_hold_is_told_before_anything_is_written(tmp_path, target, array, kind):
+    save_batch(tmp_path / "batch_0.batch", {"extra": array})
+
+    message = f"array 'extra' is {kind}, which target {target} does not hold; leave it out, or merge to npy"
+    with pytest.raises(DataError, match=message):
+        merge(tmp_path, tmp_path / "out", options=MergeOptions(target=target))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -3,12 +3,28 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.store.merge.reading import Rows
 from penstock.store.schema import ArraySpec, StoreSchema
+
+
+def check_types(schema: StoreSchema, target: str) -> None:
+    """Refuse arrays that a target cannot hold, before anything is written."""
+    for spec in schema.arrays:
+        try:
+            _type(spec)
+        except (pa.ArrowNotImplementedError, ValueError) as error:
+            raise _refused(spec, target) from error
+        if target == "parquet" and spec.width == 0:
+            raise _refused(spec, target)
+
+
+def _refused(spec: ArraySpec, target: str) -> DataError:
+    return DataError(
+        f"array '{spec.name}' is {spec}, which target {target} does not hold; leave it out, or merge to npy"
+    )
 
 
 def arrow_schema(schema: StoreSchema) -> pa.Schema:
@@ -23,31 +39,16 @@ def record_batch(schema: StoreSchema, columns: Mapping[str, Rows]) -> pa.RecordB
 
 
 def _type(spec: ArraySpec) -> Any:
-    value_type = _value_type(spec)
+    if spec.dtype.kind not in "fiub":
+        raise ValueError(f"{spec.dtype} is no number")
+    value_type: Any = pa.from_numpy_dtype(spec.dtype.newbyteorder("="))
     if spec.width is None:
         return value_type
     return pa.list_(pa.field("item", value_type, nullable=False), spec.width)
 
 
-def _value_type(spec: ArraySpec) -> Any:
-    if spec.dtype.kind not in "fiub":
-        raise DataError(
-            f"array '{spec.name}' is {spec}, which Parquet and Arrow files do not hold here; merge to npy"
-        )
-    return pa.from_numpy_dtype(spec.dtype.newbyteorder("="))
-
-
 def _array(spec: ArraySpec, rows: Rows) -> Any:
-    values = rows.reshape(-1).view(spec.dtype).astype(spec.dtype.newbyteorder("="), copy=False)
-    if spec.width is None:
-        return pa.array(values)
-    flat = pa.array(values)
-    return (
-        pa.FixedSizeListArray.from_arrays(flat, type=_type(spec))
-        if spec.width
-        else _empty_lists(spec, len(rows))
-    )
-
-
-def _empty_lists(spec: ArraySpec, count: int) -> Any:
-    return pa.array(np.empty((count, 0), spec.dtype).tolist(), _type(spec))
+    if spec.width == 0:
+        return pa.array([[]] * len(rows), _type(spec))
+    values = pa.array(rows.reshape(-1).view(spec.dtype).astype(spec.dtype.newbyteorder("="), copy=False))
+    return values if spec.width is None else pa.FixedSizeListArray.from_arrays(values, type=_type(spec))

@@ -68,7 +68,9 @@ def _add(h5py: Any, file: Any, spec: ArraySpec, num_rows: int) -> int | None:
     try:
         kind = h5py.h5t.py_create(spec.dtype, logical=True)
     except TypeError as error:
-        raise DataError(f"array '{spec.name}' is {spec}, which HDF5 does not hold; merge to npy") from error
+        raise DataError(
+            f"array '{spec.name}' is {spec}, which target hdf5 does not hold; leave it out, or merge to npy"
+        ) from error
     space = h5py.h5s.create_simple(spec.shape(num_rows))
     offset: int | None = h5py.h5d.create(file.id, spec.name.encode(), kind, space, how).get_offset()
     return offset

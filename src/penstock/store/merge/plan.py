@@ -128,6 +128,9 @@ def plan_merge(
 
 def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:
     if options.has_part_files:
+        from penstock.store.merge.arrow_rows import check_types  # Arrow is not loaded for other targets
+
+        check_types(schema, options.target)
         return ()
     if options.target == "hdf5":
         return hdf5_files(schema, counts)
