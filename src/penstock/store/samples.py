@@ -28,10 +28,12 @@ def samples_to_arrays(
     A sample is a dict: `features` are numbers in a row, `labels` a number by head, `masks` numbers in a row by head;
     labels and masks may be absent. Numbers come as lists or as NumPy arrays, of any type whose values fit.
 
-    Without a schema the first sample gives the heads and widths, and the types are float32, int16 and int8; labels of
-    the first sample that int16 does not have make it int64 or float32. Other keys of samples are left out, unless a
-    schema has an array of that name. Every sample is held to the schema: DataError names the sample, the head and the
-    value that does not fit, after `file`, if there is one.
+    A schema has names, types and widths; `penstock.store.schema.sample_schema` makes one. Without it the first sample
+    gives the heads and widths, and the types are float32, int16 and int8; labels of the first sample that int16 does
+    not have make it int64 or float32. Other keys of samples are left out, unless a schema has an array of that name.
+
+    Every sample is held to the schema: DataError names the sample, the head and the value that does not fit, after
+    `file`, if there is one.
 
     >>> samples_to_arrays([{"features": [0.5, 3], "labels": {"move": 1}, "masks": {"move": [0, 1, 1]}}])
     {'strategic_features': array([[0.5, 3. ]], dtype=float32), 'labels_move': array([1], dtype=int16), \

@@ -29,8 +29,8 @@ def check_compression(compression: str, level: int | None) -> None:
             "leave it out or choose zlib, zstd or lz4"
         )
     least, most = _LEVELS[compression]
-    if not least <= level <= most:
-        raise ConfigError(f"compression level is {level}; {compression} has {least} to {most}")
+    if level not in range(least, most + 1):
+        raise ConfigError(f"compression level is {level!r}; {compression} has {least} to {most}")
 
 
 def compressor(compression: str, level: int | None) -> Callable[[Buffer], Buffer]:

@@ -26,21 +26,24 @@ def save_batch(
     path: str | Path,
     arrays: Mapping[str, Any],
     *,
-    layout: str = "native",
+    layout: str | None = None,
     compression: str = "none",
     level: int | None = None,
 ) -> BatchRecord:
-    """Write arrays to a file that appears when it is whole; their bytes go to it without a copy.
+    """Write arrays to a file that appears when it is whole and on disk, in place of one that may be there.
 
-    The first axis of each array counts samples. `layout` is native or npz; `compression` is none or zlib, in native
-    files also zstd or lz4; `level` is how hard to compress.
+    `arrays` has arrays of numbers by their names; the first axis of each counts samples, and all have the same
+    number. Their bytes go to the file without a copy. `layout` is native or npz, which `np.load` reads; absent, it is
+    npz where the path ends so. `compression` is none or zlib, in native files also zstd or lz4; `level` is how hard to
+    compress: zlib 0 to 9, zstd 1 to 22, lz4 1 to 12; absent, as usual there.
+
+    Gives what a manifest keeps of the file: its name, samples, bytes, and a checksum of names, types and values.
+    DataError says which array cannot be written, or why the file cannot; nothing is left of it then.
     """
     path = Path(path)
+    layout = layout or ("npz" if path.suffix == SUFFIXES["npz"] else "native")
     check_layout(layout, compression, level)
-    found = {name: checked_array(str(path), name, values) for name, values in arrays.items()}
-    if not found:
-        raise DataError(f"{path}: there are no arrays to write")
-    check_lengths(str(path), {name: array.shape for name, array in found.items()})
+    found = _checked_arrays(str(path), arrays)
     try:
         with replacing(path) as stream:
             return _write(path, stream, found, layout, compression, level).record
@@ -48,6 +51,16 @@ def save_batch(
         raise DataError(
             f"{path}: cannot be written: {error.strerror or error}; nothing is left of it"
         ) from error
+
+
+def _checked_arrays(file: str, arrays: Mapping[str, Any]) -> dict[str, Values]:
+    if not isinstance(arrays, Mapping):
+        raise DataError(f"{file}: arrays have type {type(arrays).__name__}; give a dict from names to arrays")
+    if not arrays:
+        raise DataError(f"{file}: there are no arrays to write")
+    found = {name: checked_array(file, name, values) for name, values in arrays.items()}
+    check_lengths(file, {name: array.shape for name, array in found.items()})
+    return found
 
 
 def _write(
@@ -104,12 +117,15 @@ def load_batch(
     mmap: bool = False,
     schema: StoreSchema | None = None,
 ) -> dict[str, Values]:
-    """The arrays of a batch file.
+    """The arrays of a batch file by their names: native or `.npz`, ours or NumPy's; the content tells which.
 
-    With `allow_pickle` also those of an old file of pickled samples; `schema` is for these, in place of that of
-    their first sample.
-    With `mmap`, arrays that are not compressed are read only when and where they are looked at, and
-    checksums are not checked.
+    Every value is checked against its checksum, and the arrays can be changed. With `mmap`, arrays that are not
+    compressed are read only when and where they are looked at: they are read-only, and checksums are not checked.
+
+    With `allow_pickle` also old files of pickled samples are converted (`.npz`, `.npy`, `.pkl`), through an unpickler
+    that knows plain data alone. `schema` is for these, in place of that of their first sample.
+
+    DataError names the file, and the array, where it is missing, cut short, damaged or no batch file.
     """
     path = Path(path)
     header = _header_unless_pickle(path)

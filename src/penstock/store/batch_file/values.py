@@ -16,9 +16,14 @@ CHUNK_BYTES = MIB
 Values = NDArray[Any]
 
 
-def checked_array(file: str, name: str, values: Any) -> Values:
+def checked_array(file: str, name: Any, values: Any) -> Values:
     """An array that can be stored: of numbers, dates or text of fixed length."""
-    array = np.asarray(values)
+    if not isinstance(name, str) or not name:
+        raise DataError(f"{file}: an array is called {name!r}; names of arrays are text")
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise DataError(f"{file}: array '{name}' has rows of different lengths") from None
     if array.dtype.hasobject or array.dtype.names:
         raise DataError(
             f"{file}: array '{name}' has dtype {array.dtype}; give numbers "
