@@ -1,6 +1,7 @@
 """Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
 
 import collections
+import copyreg
 import io
 import os
 import pickle
@@ -167,6 +168,44 @@ def test_a_malicious_pickle_does_nothing(tmp_path, save, call):
     assert not mark.exists()
 
 
+TEXT = b"X%c\x00\x00\x00%s"
+"""The opcode of a text, its length, and the text."""
+NAMED_ONE_BY_ONE = {
+    "GLOBAL, REDUCE": b"cposix\nsystem\n(%(command)stR.",
+    "STACK_GLOBAL, REDUCE": b"\x80\x04\x8c\x05posix\x8c\x06system\x93(%(command)stR.",
+    "INST": b"(%(command)siposix\nsystem\n.",
+    "OBJ": b"(cposix\nsystem\n%(command)so.",
+    "NEWOBJ": b"\x80\x02cposix\nsystem\n(%(command)st\x81.",
+    "NEWOBJ_EX": b"\x80\x04cposix\nsystem\n(%(command)st}\x92.",
+    "EXT1": b"\x80\x02\x82\xf0(%(command)stR.",
+    "BUILD of what may be named": b"c_codecs\nencode\n(cposix\nsystem\n(t}Ntb(%(command)stR.",
+    "in a list": b"](cposix\nsystem\n(%(command)stRe.",
+    "in an array": b"cnumpy.core.multiarray\n_reconstruct\n(tR(K\x01(K\x01tcposix\nsystem\n(%(command)stRtb.",
+}
+
+
+@pytest.mark.parametrize("opcodes", NAMED_ONE_BY_ONE.values(), ids=NAMED_ONE_BY_ONE.keys())
+def test_every_opcode_that_can_call_something_is_refused(tmp_path, opcodes):
+    command = f"touch {tmp_path / 'mark'}".encode()
+    content = opcodes % {b"command": TEXT % (len(command), command)}
+    copyreg.add_extension("posix", "system", 0xF0)
+    try:
+        with pytest.raises(DataError, match=r"its pickle asks for posix\.system; .* nothing of it was run"):
+            read_plain_pickle(io.BytesIO(content), "old.pkl")
+    finally:
+        copyreg.remove_extension("posix", "system", 0xF0)
+
+    assert not (tmp_path / "mark").exists()
+
+
+def test_the_stand_ins_of_a_pickle_call_only_each_other():
+    """BUILD gives the stand-in for `encode` another function: one that may be named as well."""
+    content = b"c_codecs\nencode\n(cbuiltins\nset\n(t}Ntb(tR."
+
+    assert read_plain_pickle(io.BytesIO(content), "old.pkl") == set()
+    assert read_plain_pickle(io.BytesIO(pickle.dumps(b"a", 2)), "old.pkl") == b"a"
+
+
 def raw_pointers():
     """An array of objects whose type claims to be eight plain bytes each, made of bytes that are no objects."""
     dtype = np.dtype("V8")
@@ -183,6 +222,7 @@ def raw_pointers():
         (pickle.dumps(os.path.join), "posixpath.join"),
         (b"\x80\x02cos.path\njoin\n.", "os.path.join"),
         (b"\x80\x04\x8c\x08builtins\x8c\x0cset.__init__\x93.", "builtins.set.__init__"),
+        (b"cbuiltins\nbytearray\n(L99999999999999L\ntR.", "a bytearray of 99999999999999"),
         (b"Pfile\n.", "the object 'file' of another file"),
     ],
 )
@@ -211,6 +251,26 @@ def test_a_pickle_cannot_change_what_it_may_name(name):
 )
 def test_plain_data_is_itself(value):
     assert read_plain_pickle(io.BytesIO(pickle.dumps(value)), "old.pkl") == value
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_containers_in_every_protocol(protocol):
+    value = [bytearray(b"\x00\x01\xff"), {1, 2}, frozenset({3}), collections.OrderedDict(a=1), 1j]
+
+    assert read_plain_pickle(io.BytesIO(pickle.dumps(value, protocol)), "old.pkl") == value
+
+
+def test_what_is_there_many_times_is_looked_at_once():
+    shared = np.zeros(2)
+    value = [shared, shared]
+    for _ in range(60):
+        value = [value, value]
+
+    found = read_plain_pickle(io.BytesIO(pickle.dumps(value)), "old.pkl")
+
+    for _ in range(61):
+        assert found[0] is found[1]
+        found = found[0]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -17,10 +17,11 @@ import numpy as np
 from penstock.config.errors import DataError
 
 _PLAIN_TYPE = re.compile(r"[biuf]\d{1,2}|[SU]\d{1,6}|O8?|\?")
+_OLD_BUILTINS = "__builtin__"
+"""What protocols up to 2 call it."""
 _CONTAINERS = {
     ("builtins", "set"): set,
     ("builtins", "frozenset"): frozenset,
-    ("builtins", "bytearray"): bytearray,
     ("builtins", "complex"): complex,
     ("collections", "OrderedDict"): collections.OrderedDict,
 }
@@ -29,7 +30,7 @@ _CONTAINERS = {
 def read_plain_pickle(stream: IO[bytes], place: str) -> Any:
     """What a pickle holds, if it is plain; DataError, and nothing done, if it is more or is damaged."""
     try:
-        return plain(_PlainUnpickler(stream).load())
+        return _plain(_PlainUnpickler(stream).load(), {})
     except _NotPlain as error:
         raise DataError(
             f"{place}: its pickle asks for {error}; only plain containers, numbers, text and NumPy arrays are read, "
@@ -39,21 +40,29 @@ def read_plain_pickle(stream: IO[bytes], place: str) -> Any:
         raise DataError(f"{place}: is no whole pickle of plain data: {_first_line(error)}") from error
 
 
-def plain(value: Any) -> Any:
-    """The same with arrays for what stood in for them."""
+def _plain(value: Any, known: dict[int, Any]) -> Any:
+    """The same with arrays for what stood in for them; what is there many times is looked at once."""
+    if not isinstance(value, _Array | dict | list | tuple | np.ndarray):
+        return value
+    if id(value) not in known:
+        known[id(value)] = _converted(value, known)
+    return known[id(value)]
+
+
+def _converted(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, _Array):
-        return plain(value.value)
+        return _plain(value.value, known)
     if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {_plain(key, known): _plain(item, known) for key, item in value.items()}
     if isinstance(value, list):
-        return value if _has_only_numbers(value) else [plain(item) for item in value]
+        return value if _has_only_numbers(value) else [_plain(item, known) for item in value]
     if isinstance(value, tuple):
-        return tuple(plain(item) for item in value)
-    if isinstance(value, np.ndarray) and value.dtype.hasobject:
-        items = np.empty(value.size, object)
-        items[:] = [plain(item) for item in value.reshape(-1)]
-        return items.reshape(value.shape)
-    return value
+        return tuple(_plain(item, known) for item in value)
+    if not value.dtype.hasobject:
+        return value
+    items = np.empty(value.size, object)
+    items[:] = [_plain(item, known) for item in value.reshape(-1)]
+    return items.reshape(value.shape)
 
 
 def _has_only_numbers(values: list[Any]) -> bool:
@@ -67,11 +76,11 @@ class _NotPlain(Exception):
 class _PlainUnpickler(pickle.Unpickler):
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)
-        self._known = {**_CONTAINERS, **_numpy_names()}
+        self._known = {**_CONTAINERS, **_stand_ins()}
 
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return self._known[module, name]
+            return self._known["builtins" if module == _OLD_BUILTINS else module, name]
         except KeyError:
             raise _NotPlain(f"{module}.{name}") from None
 
@@ -127,13 +136,21 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _numpy_names() -> dict[tuple[str, str], Callable[..., Any]]:
+def _bytearray(content: str | bytes = b"", encoding: str = "latin1") -> bytearray:
+    """Not of a number: a short pickle would ask for any number of bytes."""
+    if not isinstance(content, str | bytes):
+        raise _NotPlain(f"a bytearray of {content!r}")
+    return bytearray(_encode(content, encoding.replace("-", "")) if isinstance(content, str) else content)
+
+
+def _stand_ins() -> dict[tuple[str, str], Callable[..., Any]]:
     """New ones each time: what a pickle does to them is gone with it."""
     dtype_class, array_class = type("dtype", (_DType,), {}), type("ndarray", (_Array,), {})
     names: dict[tuple[str, str], Callable[..., Any]] = {
         ("numpy", "dtype"): dtype_class,
         ("numpy", "ndarray"): array_class,
         ("_codecs", "encode"): partial(_encode),
+        ("builtins", "bytearray"): partial(_bytearray),
     }
     for package in ("numpy.core", "numpy._core"):
         names[f"{package}.multiarray", "_reconstruct"] = lambda *_: array_class()
