@@ -1,14 +1,18 @@
-"""What a run file says of a merge, in the terms of the store."""
+"""Merging from a run file: what it says, in the terms of the store, and what is told of it."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import penstock
 from penstock.config.errors import ConfigError
-from penstock.config.sizes import MIB
-from penstock.pipeline.merging import merge_options
+from penstock.config.sizes import MIB, format_size
+from penstock.pipeline.merging import merge_options, merge_run
 from penstock.pipeline.run_config import RunConfig
 from penstock.store.merge import MergeOptions
+from tests.prep.preparing.raw import enter_folder, events
 
 
 def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
@@ -44,3 +48,30 @@ def test_what_cannot_be_merged_is_told_before_anything_is_prepared():
         options_of(target="parquet", merge_strategy="accumulative")
     with pytest.raises(ConfigError, match=r"compression level is 40; zstd has 1 to 22"):
         options_of(target="parquet", compression="zstd", compression_level=40)
+
+
+def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    enter_folder(tmp_path, monkeypatch)
+    run = penstock.load_run("prep.yaml")
+    penstock.prepare(run, merge=False)
+
+    result = merge_run(run, check=True)
+
+    peaks = dict(result.memory.stage_peaks)
+    assert [*peaks] == ["start", "merging", "verifying"]
+    assert events(tmp_path / "batches")[-1]["stage_peaks"] == peaks
+    stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in peaks.items())
+    assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
+
+
+def test_nothing_is_written_to_a_folder_of_batch_files_that_others_made(tmp_path: Path):
+    (tmp_path / "old").mkdir()
+    np.savez(tmp_path / "old" / "batch_0000.npz", strategic_features=np.ones((2, 3), np.float32))
+    section = {"intermediate_dir": str(tmp_path / "old"), "output_dir": str(tmp_path / "store")}
+
+    result = merge_run(RunConfig.model_validate({"preprocessing": section}))
+
+    assert (result.merged.num_samples, result.differences) == ({"train": 2}, None)
+    assert [path.name for path in (tmp_path / "old").iterdir()] == ["batch_0000.npz"]

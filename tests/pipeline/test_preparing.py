@@ -9,31 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
-from penstock.config.sizes import format_size
+from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
-from tests.prep.preparing.raw import events, write_games, write_module
-
-RUN_FILE = """\
-preprocessing:
-  input_path: raw
-  extract: rawgame:samples
-  intermediate_dir: batches
-  output_dir: store
-  parallel: false
-  batch_size: 4
-  verbose: false
-"""
+from tests.prep.preparing.raw import RUN_FILE, enter_folder, events
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two raw files and a run file, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    write_module(tmp_path, monkeypatch)
-    monkeypatch.delitem(sys.modules, "rawgame", raising=False)
-    write_games(tmp_path / "raw", [3, 6])
-    (tmp_path / "prep.yaml").write_text(RUN_FILE)
+    enter_folder(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -47,8 +32,14 @@ def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
     assert isinstance(result, penstock.PrepResult)
     assert (result.prepared.num_samples, result.merged.num_samples) == (9, {"train": 9})
     assert result.memory.stage_peaks.keys() >= {"finding the schema", "preparing", "merging"}
-    assert log_events(folder) == ["begin", "task", "end", "memory"]
+    assert log_events(folder) == ["begin", "file", "file", "task", "end", "memory"]
     assert np.load("store/X_train.npy").shape == (9, 3)
+
+
+def test_without_verbose_the_log_has_no_line_for_each_file(folder: Path):
+    penstock.prepare(penstock.load_run("prep.yaml", {"preprocessing.verbose": False}), merge=False)
+
+    assert log_events(folder) == ["begin", "task", "end", "memory"]
 
 
 def test_raw_files_may_be_a_list_in_the_run_file(folder: Path):
@@ -60,9 +51,7 @@ def test_raw_files_may_be_a_list_in_the_run_file(folder: Path):
 
 
 def test_prepare_and_merge_one_by_one(folder: Path):
-    run = penstock.load_run(
-        "prep.yaml", {"preprocessing.verbose": True, "preprocessing.monitor_memory": False}
-    )
+    run = penstock.load_run("prep.yaml", {"preprocessing.monitor_memory": False})
 
     result = penstock.prepare(run, merge=False)
     merged = penstock.merge("batches", "elsewhere")
@@ -82,6 +71,15 @@ def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(folder: Path):
     assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
 
 
+def test_what_worker_processes_take_is_told_too(folder: Path):
+    result = penstock.prepare(penstock.load_run("prep.yaml", {"preprocessing.parallel": True}), merge=False)
+
+    workers_bytes = result.memory.started_peak_bytes
+    assert 10 * MIB < workers_bytes < result.memory.stage_peaks["preparing"]
+    assert events(folder / "batches")[-1]["workers_peak_bytes"] == workers_bytes
+    assert result.lines()[-1].endswith(f"); worker processes at most {format_size(workers_bytes)}")
+
+
 def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
     (folder / "raw" / "game_1.txt").write_text("0 1 2 what\n")
 
@@ -95,7 +93,7 @@ def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
 def test_nothing_is_measured_where_that_is_switched_off(
     folder: Path, monkeypatch: pytest.MonkeyPatch, off: str
 ):
-    monkeypatch.delattr("penstock.pipeline.preparing.MemoryMonitor")
+    monkeypatch.delattr("penstock.pipeline.prep_memory.MemoryMonitor")
 
     result = penstock.prepare(penstock.load_run("prep.yaml", {off: False}))
 

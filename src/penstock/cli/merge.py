@@ -29,13 +29,11 @@ def merge(
     with one_line_errors(run_file):
         paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.merging import merge_run, merged_line, verify_run
+        from penstock.pipeline.merging import merge_run
 
-        print(merged_line(merge_run(run, allow_pickle=allow_pickle, plain=plain)))
-        if not verify:
-            return
-        differences = verify_run(run, allow_pickle=allow_pickle)
-        if differences:
-            more = f" (and {len(differences) - 1} more differences)" if len(differences) > 1 else ""
-            fail(f"{differences[0]}{more}", EXIT_WRONG)
-        print("verified  files, counts, heads, types and sampled rows are those of the batch files")
+        result = merge_run(run, check=verify, allow_pickle=allow_pickle, plain=plain)
+        print("\n".join(result.lines()))
+        if result.differences:
+            first, *others = result.differences
+            more = f" (and {len(others)} more differences)" if others else ""
+            fail(f"{first}{more}", EXIT_WRONG)

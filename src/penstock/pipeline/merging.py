@@ -1,15 +1,17 @@
 """Merging as a command: the batch files of a run file's intermediate_dir become its store."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
+from penstock.pipeline.memory_plan import limit_of
+from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.folder import PLAN_NAME
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
-from penstock.runtime.limits import default_limit
+from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.runtime.sections import MemorySection
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge import MergeOptions, MergeResult, SplitShares, merge, verify
 from penstock.store.merge.options import check_strategy
@@ -22,15 +24,51 @@ _MOST_SHUFFLE_BYTES = 256 * MIB
 """Of one process: with more the files are written no faster."""
 
 
-def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> MergeResult:
-    """Merge the batch files of a run; those of an unfinished preparation are refused."""
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a merge made."""
+
+    merged: MergeResult
+    differences: list[str] | None
+    """Between the store and the batch files, one line each; None: nobody looked for them."""
+    memory: MemoryReport | None
+    """None: it was not measured."""
+
+    def lines(self) -> list[str]:
+        """For the terminal."""
+        verified = "verified  files, counts, heads, types and sampled rows are those of the batch files"
+        return [
+            merged_line(self.merged),
+            *([verified] if self.differences == [] else []),
+            *memory_lines(self.memory),
+        ]
+
+
+def merge_run(
+    run: RunConfig, *, check: bool = False, allow_pickle: bool = False, plain: bool = False
+) -> MergeReport:
+    """Merge the batch files of a run, and compare the store with them where that is asked for."""
+    section = preprocessing_of(run)
+    with measured(section, run.memory) as monitor:
+        merged = merge_batches(run, monitor, allow_pickle=allow_pickle, plain=plain)
+        differences = None
+        if check:
+            with stage_of(monitor, "verifying"):
+                differences = verify(section.output_dir, section.intermediate_dir, allow_pickle=allow_pickle)
+    return MergeReport(merged, differences, None if monitor is None else monitor.report)
+
+
+def merge_batches(
+    run: RunConfig, monitor: MemoryMonitor | None, *, allow_pickle: bool = False, plain: bool = False
+) -> MergeResult:
+    """Make the store of a run; batch files of an unfinished preparation are refused."""
     section = preprocessing_of(run)
     source = Path(section.intermediate_dir)
     if (source / PLAN_NAME).exists() and not (source / MANIFEST_NAME).exists():
         raise DataError(
             f"{source}: its batch files are not finished; run penstock prep, which goes on with them"
         )
-    with ProgressLogger("merging", "samples", plain=plain) as progress:
+    with stage_of(monitor, "merging"), ProgressLogger("merging", "samples", plain=plain) as progress:
         return merge(
             source,
             section.output_dir,
@@ -41,7 +79,7 @@ def merge_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False
 
 
 def merged_line(merged: MergeResult) -> str:
-    """What a merge made, for the terminal."""
+    """What was merged, for the terminal."""
     splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
     size = format_size(merged.num_bytes)
     return f"merged    {merged.num_batches:,} batch files to {merged.output_dir}: {splits}; {size}"
@@ -52,11 +90,6 @@ def preprocessing_of(run: RunConfig) -> Preprocessing:
     if run.preprocessing is None:
         raise ConfigError.at("preprocessing", "is required by this command: input_path, extract, output_dir")
     return run.preprocessing
-
-
-def limit_of(memory: MemorySection) -> int:
-    """How many bytes a run may take."""
-    return default_limit() if memory.limit is None else memory.limit
 
 
 def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
@@ -79,12 +112,6 @@ def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
     )
     check_strategy(section.merge_strategy.value, options)
     return options
-
-
-def verify_run(run: RunConfig, *, allow_pickle: bool = False) -> list[str]:
-    """What differs between the store of a run and its batch files, one line each."""
-    section = preprocessing_of(run)
-    return verify(section.output_dir, section.intermediate_dir, allow_pickle=allow_pickle)
 
 
 def _names(declared: SampleSchema) -> ArrayNames | None:

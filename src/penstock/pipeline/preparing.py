@@ -1,26 +1,21 @@
 """Preparation as a command: from a run file to batch files and the store that they are merged to."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.config.sizes import format_size
-from penstock.pipeline.merging import limit_of, merge_options, merge_run, merged_line, preprocessing_of
+from penstock.pipeline.memory_plan import limit_of
+from penstock.pipeline.merging import merge_batches, merge_options, merged_line, preprocessing_of
+from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
-from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import Stopped, WatchOptions
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.interrupts import stop_on_signal
-from penstock.runtime.journal import Journal
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.memory import MemoryReport
 from penstock.runtime.sections import OnExceed
 from penstock.store.merge import MergeResult
-
-_SAMPLE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +30,8 @@ class PrepResult:
 
     def lines(self) -> list[str]:
         """For the terminal."""
-        found = self.prepared.lines()
-        if self.merged is not None:
-            found.append(merged_line(self.merged))
-        if self.memory is not None:
-            stages = ", ".join(
-                f"{name} {format_size(peak)}" for name, peak in self.memory.stage_peaks.items()
-            )
-            found.append(f"memory    at most {format_size(self.memory.peak_bytes)} ({stages})")
-        return found
+        merged = [] if self.merged is None else [merged_line(self.merged)]
+        return [*self.prepared.lines(), *merged, *memory_lines(self.memory)]
 
 
 def prepare(
@@ -57,7 +45,7 @@ def prepare(
     section = preprocessing_of(run)
     if merge:
         merge_options(run)  # what cannot be merged is told before hours of work
-    with _measured(run) as monitor:
+    with measured(section, run.memory) as monitor:
         watching = WatchOptions(
             verbose=section.verbose,
             plain=plain,
@@ -65,10 +53,7 @@ def prepare(
             stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
         )
         prepared = _prepare_files(run, watching, restart)
-        merged = None
-        if merge:
-            with watching.stage("merging"):
-                merged = merge_run(run, plain=plain)
+        merged = merge_batches(run, monitor, plain=plain) if merge else None
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
@@ -96,25 +81,3 @@ def reading_of(run: RunConfig) -> ReadingSection:
     if not config.resolved_input_fields():
         written.setdefault("with_header", True)
     return ReadingSection(**written)
-
-
-@contextmanager
-def _measured(run: RunConfig) -> Iterator[MemoryMonitor | None]:
-    """Measure what happens inside, and log the peaks, also when it fails: then they may tell why."""
-    section = preprocessing_of(run)
-    if not (section.monitor_memory and run.memory.monitor):
-        yield None
-        return
-    with MemoryMonitor(limit_of(run.memory), _SAMPLE_SECONDS) as monitor:
-        try:
-            yield monitor
-        finally:
-            _log_memory(Path(section.intermediate_dir), monitor.report)
-
-
-def _log_memory(folder: Path, report: MemoryReport) -> None:
-    if not folder.is_dir():
-        return
-    Journal(folder / LOG_NAME).write(
-        {"event": "memory", "peak_bytes": report.peak_bytes, "stage_peaks": dict(report.stage_peaks)}
-    )

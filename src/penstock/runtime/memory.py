@@ -7,7 +7,7 @@ libraries, and a library that is loaded counts in full.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -128,3 +128,8 @@ class MemoryMonitor:
     def _watch(self) -> None:
         while not self._closed.wait(self._interval_seconds):
             self.sample()
+
+
+def stage_of(monitor: MemoryMonitor | None, name: str) -> AbstractContextManager[None]:
+    """Count what is sampled inside the `with` block for a stage, where somebody measures at all."""
+    return nullcontext() if monitor is None else monitor.stage(name)

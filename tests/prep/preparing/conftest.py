@@ -11,5 +11,4 @@ from tests.prep.preparing.raw import write_module
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which `rawgame` is known."""
     write_module(tmp_path, monkeypatch)
-    monkeypatch.delitem(__import__("sys").modules, "rawgame", raising=False)
     return tmp_path

@@ -4,6 +4,7 @@ A line of a file is a decision: what was chosen (0 to 3), then three numbers tha
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,10 +92,30 @@ not_a_function = 3
 '''
 
 
+RUN_FILE = """\
+preprocessing:
+  input_path: raw
+  extract: rawgame:samples
+  intermediate_dir: batches
+  output_dir: store
+  batch_size: 4
+  parallel: false
+"""
+
+
 def write_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the module `rawgame` where Python and workers find it."""
     (folder / "rawgame.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "rawgame", raising=False)
+
+
+def enter_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make it the current folder, with the module, two raw files, and prep.yaml that has nothing but preprocessing."""
+    monkeypatch.chdir(folder)
+    write_module(folder, monkeypatch)
+    write_games(folder / "raw", [3, 6])
+    (folder / "prep.yaml").write_text(RUN_FILE)
 
 
 def write_games(folder: Path, lengths: Mapping[int, int] | list[int]) -> list[Path]:

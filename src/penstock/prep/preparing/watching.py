@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +17,7 @@ from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress
 from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.journal import Journal
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, stage_of
 from penstock.runtime.progress import ProgressLogger
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class WatchOptions:
 
     def stage(self, name: str) -> AbstractContextManager[None]:
         """Count the memory of what happens inside a `with` block for this stage."""
-        return nullcontext() if self.monitor is None else self.monitor.stage(name)
+        return stage_of(self.monitor, name)
 
 
 class Watch:

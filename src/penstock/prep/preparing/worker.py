@@ -50,10 +50,10 @@ Message = TaskProgress | LeftOut | Outcome
 def main(descriptor: int) -> None:
     """Work until the parent closes the connection."""
     channel = Channel(descriptor)
-    work: Work = channel.recv()
-    assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(channel, assignments), daemon=True).start()
-    with suppress(BrokenPipeError):
+    with suppress(EOFError, ConnectionError):  # a parent that was stopped may be gone before it said anything
+        work: Work = channel.recv()
+        assignments: queue.SimpleQueue[Assignment] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(channel, assignments), daemon=True).start()
         while True:
             channel.send(outcome(work, assignments.get(), channel.send))
 

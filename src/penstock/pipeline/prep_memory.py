@@ -1,0 +1,60 @@
+"""Memory of preparing and merging: the peak of each stage, in the log and in the last line."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.config.sizes import format_size
+from penstock.pipeline.memory_plan import limit_of
+from penstock.prep.preparing.folder import LOG_NAME, PLAN_NAME
+from penstock.prep.sections import Preprocessing
+from penstock.runtime.journal import Journal
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.sections import MemorySection
+
+_SAMPLE_SECONDS = 0.2
+
+
+@contextmanager
+def measured(section: Preprocessing, memory: MemorySection) -> Iterator[MemoryMonitor | None]:
+    """Measure what happens inside, and log the peaks, also when it fails: then they may tell why.
+
+    None: the run file wants no measuring.
+    """
+    if not (section.monitor_memory and memory.monitor):
+        yield None
+        return
+    with MemoryMonitor(limit_of(memory), _SAMPLE_SECONDS) as monitor:
+        try:
+            yield monitor
+        finally:
+            _log(Path(section.intermediate_dir), monitor.report)
+
+
+def memory_lines(report: MemoryReport | None) -> list[str]:
+    """For the terminal: one line, or none where nothing was measured."""
+    if report is None:
+        return []
+    stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in report.stage_peaks.items())
+    workers = (
+        f"; worker processes at most {format_size(report.started_peak_bytes)}"
+        if report.started_peak_bytes
+        else ""
+    )
+    return [f"memory    at most {format_size(report.peak_bytes)} ({stages}){workers}"]
+
+
+def _log(folder: Path, report: MemoryReport) -> None:
+    """In the log of the preparation that made the batch files; a folder that others made is left as it is."""
+    if not (folder / PLAN_NAME).exists():
+        return
+    Journal(folder / LOG_NAME).write(
+        {
+            "event": "memory",
+            "time": round(time.time(), 3),
+            "peak_bytes": report.peak_bytes,
+            "stage_peaks": dict(report.stage_peaks),
+            "workers_peak_bytes": report.started_peak_bytes,
+        }
+    )
