@@ -1,6 +1,7 @@
 """Columns of files and batches as arrays, without a function of the user."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.tfrecord.write import write_tfrecord
-from tests.prep.preparing.raw import prepared_arrays, section
+from tests.prep.preparing.raw import content, prepared_arrays, section
+from tests.readers.object_store import ObjectStore
 
 ROWS: dict[str, Any] = {
     "labels_buy": [0, 1, 1, 0, 1],
@@ -113,15 +115,27 @@ def write_rows(path: Path, columns: dict[str, Any]) -> None:
         write_tfrecord(path, table)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".tfrecord"])
-def test_every_format(tmp_path: Path, suffix: str):
-    (tmp_path / "raw").mkdir()
+def batch_contents(folder: Path) -> Iterator[bytes]:
+    """The bytes of the batch files, in order."""
+    return (found for name, found in content(folder).items() if name.startswith("batch_"))
+
+
+each_format = pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".tfrecord"])
+
+
+def write_parts(folder: Path, suffix: str) -> dict[str, Any]:
+    """The rows in two files; CSV files hold no lists."""
+    folder.mkdir()
     columns = ROWS if suffix == ".csv" else LISTS
     for part, rows in enumerate((slice(0, 2), slice(2, 5))):
-        write_rows(
-            tmp_path / "raw" / f"rows_{part}{suffix}",
-            {name: values[rows] for name, values in columns.items()},
-        )
+        some = {name: values[rows] for name, values in columns.items()}
+        write_rows(folder / f"rows_{part}{suffix}", some)
+    return columns
+
+
+@each_format
+def test_every_format(tmp_path: Path, suffix: str):
+    columns = write_parts(tmp_path / "raw", suffix)
 
     summary = prepare(section(tmp_path, extract=None, schema={"feature_columns": ["age", "price"]}))
 
@@ -133,6 +147,33 @@ def test_every_format(tmp_path: Path, suffix: str):
     assert arrays["labels_buy"].tolist() == ROWS["labels_buy"]
     if "masks_buy" in columns:
         assert arrays["masks_buy"].tolist() == LISTS["masks_buy"]
+
+
+@each_format
+def test_every_format_in_an_object_store(tmp_path: Path, object_store: ObjectStore, suffix: str):
+    write_parts(tmp_path / "raw", suffix)
+    bucket = f"raw-{suffix[1:]}"
+    object_store.put_folder(bucket, tmp_path / "raw")
+    prepare(section(tmp_path, extract=None))
+
+    there = {"extract": None, "input_path": f"s3://{bucket}/*", "intermediate_dir": str(tmp_path / "there")}
+    summary = prepare(section(tmp_path, **there, parallel=True, num_workers=1))
+
+    assert (summary.num_files, summary.num_samples, summary.kept_tasks) == (2, 5, 0)
+    assert [*batch_contents(tmp_path / "there")] == [*batch_contents(tmp_path / "batches")]
+    assert prepare(section(tmp_path, **there)).kept_tasks == 1
+    write_rows(tmp_path / "raw" / f"rows_1{suffix}", ROWS)
+    object_store.put_folder(bucket, tmp_path / "raw")
+    with pytest.raises(DataError, match=rf"something else: input s3://{bucket}/rows_1{suffix} had \d+ bytes"):
+        prepare(section(tmp_path, **there))
+
+
+def test_a_function_is_given_the_url_of_a_file_in_a_store(desk: Path, object_store: ObjectStore):
+    object_store.put("replays", {"a.replay": b"1", "b.replay": b"2"})
+
+    prepare(section(desk, extract="rawgame:url_length", input_path="s3://replays/*.replay"))
+
+    assert prepared_arrays(desk / "batches")["strategic_features"].tolist() == [[21.0], [21.0]]
 
 
 def test_all_files_have_the_columns_of_the_first(tmp_path: Path):
