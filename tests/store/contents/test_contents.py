@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import save_batch
-from penstock.store.contents import ArrayContents, contents_of, file_rows
+from penstock.store.batch_file import read_array, save_batch
+from penstock.store.contents import ArrayContents, batches, contents_of, file_rows
 from penstock.store.manifest import InputRecord, Manifest
 from penstock.store.merge import MergeOptions, SplitShares, merge
 from penstock.store.schema import ArrayNames, sample_schema
@@ -28,7 +28,7 @@ def values_of(part, first=0):
     """All values of a part but the first samples of each block, joined, in the shape of its arrays."""
     chunks = {array.name: [] for array in part.arrays}
     for block in part.blocks:
-        for name, values in block.chunks(first, max(0, block.num_rows - first)):
+        for name, values in block.chunks([(first, max(first, block.num_rows))]):
             chunks[name].append(values.reshape(-1))
     return {
         array.name: np.concatenate(chunks[array.name]).reshape(-1, *array.shape[1:]) for array in part.arrays
@@ -115,6 +115,24 @@ def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
     assert len(found.blocks) == 28
     assert all(block.held_bytes == 64 for block in found.blocks)
     assert_same(values_of(found), expected)
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_some_samples_of_a_block_each_array_read_once(tmp_path, compression, monkeypatch):
+    arrays = game_arrays(9)
+    save_batch(tmp_path / "a.batch", arrays, compression=compression)
+    read = []
+    monkeypatch.setattr(
+        batches, "read_array", lambda header, array: (read.append(array.name), read_array(header, array))[1]
+    )
+
+    block = contents_of(tmp_path / "a.batch").parts[0].blocks[0]
+    found = [(name, values.tolist()) for name, values in block.chunks([(0, 2), (5, 9)])]
+
+    assert found == [
+        (name, array[rows].tolist()) for name, array in arrays.items() for rows in (slice(0, 2), slice(5, 9))
+    ]
+    assert read == ([] if compression == "none" else list(arrays))
 
 
 def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):

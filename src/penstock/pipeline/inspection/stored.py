@@ -109,10 +109,9 @@ def _extremes(chosen: _PartLook, room: _Room, on_rows: Callable[[int], None]) ->
     for piece in chosen.pieces:
         block = chosen.blocks[piece.block]
         room.check(block)
-        for start, end in piece.intervals:
-            for name, values in block.chunks(start, end - start):
-                found[name].add(values)
-            on_rows(end - start)
+        for name, values in block.chunks(piece.intervals):
+            found[name].add(values)
+        on_rows(piece.num_rows)
     return found
 
 

@@ -22,6 +22,7 @@ from penstock.store.contents.contents import (
     CHUNK_BYTES,
     ArrayContents,
     Contents,
+    Interval,
     Part,
     arrays_of,
 )
@@ -47,25 +48,30 @@ class BatchBlock:
         decoded = [array.num_bytes + array.array_bytes for array in arrays if not array.is_copyable]
         return max([CHUNK_BYTES, *decoded])
 
-    def chunks(self, first: int, count: int) -> Iterator[tuple[str, Values]]:
+    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
         """Values of one array after the other."""
         header = read_header(self.path)
         for array in header.arrays.values():
-            if array.is_copyable:
-                yield from ((array.name, values) for values in _stored(header, array, first, count))
-            else:
-                yield array.name, read_array(header, array)[first : first + count]
+            read = _stored if array.is_copyable else _decoded
+            yield from ((array.name, values) for values in read(header, array, intervals))
 
 
-def _stored(header: BatchHeader, array: StoredArray, first: int, count: int) -> Iterator[Values]:
+def _decoded(header: BatchHeader, array: StoredArray, intervals: Sequence[Interval]) -> Iterator[Values]:
+    """Samples of an array that must be had as a whole."""
+    values = read_array(header, array)
+    return (values[first:end] for first, end in intervals)
+
+
+def _stored(header: BatchHeader, array: StoredArray, intervals: Sequence[Interval]) -> Iterator[Values]:
     """Samples of an array that lies in the file as it is."""
-    checksum = 0
     place = FileArray(header.path, array.name, array.dtype, array.shape, array.offset)
-    for values in place.chunks(first, count):
-        checksum = crc32(values.reshape(-1).view(np.uint8).data, checksum)
-        yield values
-    if count == header.num_samples:
-        check_values(header, array, checksum)
+    for first, end in intervals:
+        checksum = 0
+        for values in place.chunks(first, end):
+            checksum = crc32(values.reshape(-1).view(np.uint8).data, checksum)
+            yield values
+        if end - first == header.num_samples:
+            check_values(header, array, checksum)
 
 
 def batch_contents(path: Path) -> Contents:

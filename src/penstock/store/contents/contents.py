@@ -15,6 +15,10 @@ CHUNK_BYTES = 4 * MIB
 """Of one array, read at a time."""
 
 
+Interval = tuple[int, int]
+"""Samples of a block: the first, and the one after the last."""
+
+
 class Block(Protocol):
     """Samples that are reached at once."""
 
@@ -28,8 +32,8 @@ class Block(Protocol):
         """The most that is held while values are read."""
         ...
 
-    def chunks(self, first: int, count: int) -> Iterator[tuple[str, Values]]:
-        """Values of all arrays from sample `first` on, each with the name of its array."""
+    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
+        """Values of all arrays in some samples, each with the name of its array; what must be decoded is so once."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Values that lie in a file as they are, read from any sample on."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file.values import Values
-from penstock.store.contents.contents import CHUNK_BYTES
+from penstock.store.contents.contents import CHUNK_BYTES, Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class FileArray:
         """Of one sample."""
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
-    def chunks(self, first: int, count: int) -> Iterator[Values]:
-        """Samples from `first` on, a few megabytes at a time."""
+    def chunks(self, first: int, end: int) -> Iterator[Values]:
+        """Samples from `first` up to `end`, a few megabytes at a time."""
         if not self.row_bytes:
             return
         chunk_rows = max(1, CHUNK_BYTES // self.row_bytes)
-        for start in range(first, first + count, chunk_rows):
-            yield self._read(start, min(chunk_rows, first + count - start))
+        for start in range(first, end, chunk_rows):
+            yield self._read(start, min(chunk_rows, end - start))
 
     def _read(self, first: int, count: int) -> Values:
         num_values = count * math.prod(self.shape[1:])
@@ -62,11 +62,12 @@ class FileRows:
         """One chunk; a sample is never divided."""
         return max([CHUNK_BYTES, *(array.row_bytes for array in self.arrays)])
 
-    def chunks(self, first: int, count: int) -> Iterator[tuple[str, Values]]:
+    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
         """Values of one array after the other."""
         for array in self.arrays:
-            for values in array.chunks(self.first_row + first, count):
-                yield array.name, values
+            for first, end in intervals:
+                for values in array.chunks(self.first_row + first, self.first_row + end):
+                    yield array.name, values
 
 
 def file_blocks(arrays: tuple[FileArray, ...], num_rows: int) -> list[FileRows]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file.values import Values
-from penstock.store.contents.contents import Block, Contents, Part, arrays_of
+from penstock.store.contents.contents import Block, Contents, Interval, Part, arrays_of
 from penstock.store.contents.file_rows import FileArray, file_blocks
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.document import read_store
@@ -33,12 +33,13 @@ class PartGroup:
         """The group in the file and decoded, and one array of it."""
         return 3 * self.num_rows * self.schema.row_bytes
 
-    def chunks(self, first: int, count: int) -> Iterator[tuple[str, Values]]:
+    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
         """Values of one array after the other; the group is decoded once."""
         with _reading(self.path):
-            table = read_group(self.path, self.group).slice(first, count)
+            table = read_group(self.path, self.group)
         for spec in self.schema.arrays:
-            yield spec.name, _values(table, spec)
+            for first, end in intervals:
+                yield spec.name, _values(table.slice(first, end - first), spec)
 
 
 @contextmanager
