@@ -21,7 +21,7 @@ from penstock.store.zip_members import reading_archive
 
 NPY_MAGIC = b"\x93NUMPY"
 _PICKLE_START = b"\x80"
-_PICKLE_SUFFIXES = (".pkl", ".pickle")
+PICKLE_SUFFIXES = (".pkl", ".pickle")
 
 
 def holds_pickle(path: Path, beginning: bytes) -> bool:
@@ -29,7 +29,7 @@ def holds_pickle(path: Path, beginning: bytes) -> bool:
     if beginning.startswith(NPY_MAGIC):
         with path.open("rb") as stream:
             return read_npy_header(stream, str(path)).dtype.hasobject
-    return beginning.startswith(_PICKLE_START) or (bool(beginning) and path.suffix in _PICKLE_SUFFIXES)
+    return beginning.startswith(_PICKLE_START) or (bool(beginning) and path.suffix in PICKLE_SUFFIXES)
 
 
 def refuse_pickle(path: Path) -> DataError:

@@ -192,12 +192,11 @@ def test_pickled_samples_are_not_unpickled(tmp_path):
     samples = [{"features": [1.0], "labels": {"move": 1}, "masks": {}}]
     np.savez(tmp_path / "batch_0000.npz", samples=np.array(samples, object))
     (tmp_path / "batch_0001.batch").write_bytes(pickle.dumps(samples))
+    (tmp_path / "old.pkl").write_bytes(pickle.dumps(samples))
 
-    for path in (tmp_path, tmp_path / "batch_0000.npz", tmp_path / "batch_0001.batch"):
-        with pytest.raises(
-            DataError, match=r"batch_000.*: holds pickled samples, .* penstock merge --allow-pickle"
-        ):
-            contents_of(path)
+    for name in (".", "batch_0000.npz", "batch_0001.batch", "old.pkl"):
+        with pytest.raises(DataError, match=r": holds pickled samples, .* penstock merge --allow-pickle"):
+            contents_of(tmp_path / name)
 
 
 def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):

@@ -6,6 +6,7 @@ from penstock.store.batch_file import SUFFIXES
 from penstock.store.batch_file.native_header import MAGIC
 from penstock.store.contents.batches import batch_contents, batch_folder_contents
 from penstock.store.contents.contents import Contents
+from penstock.store.legacy import PICKLE_SUFFIXES
 from penstock.store.manifest import BATCHES_KIND, MANIFEST_NAME
 from penstock.store.merge.document import KIND as STORE_KIND
 
@@ -42,8 +43,8 @@ def _has_batch_files(folder: Path) -> bool:
 
 
 def _is_batch_file(path: Path) -> bool:
-    """By its name; and a native one under any name."""
-    named = path.suffix == SUFFIXES["native"] or (
+    """By its name, that of old files among them; and a native one under any name."""
+    named = path.suffix in (SUFFIXES["native"], *PICKLE_SUFFIXES) or (
         path.suffix == SUFFIXES["npz"] and path.name.startswith("batch_")
     )
     return named or _beginning(path).startswith(MAGIC)
