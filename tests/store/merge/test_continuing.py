@@ -38,7 +38,7 @@ def damage(path):
     [
         SMALL_PARTS,
         MergeOptions(part_bytes=1, splits=SplitShares(0.5, 0.3, 0.2)),
-        MergeOptions(part_bytes=1, shuffle=True, splits=SplitShares(0.5, 0.3, 0.2)),
+        MergeOptions(part_bytes=100, shuffle=True, splits=SplitShares(0.5, 0.3, 0.2)),
         MergeOptions(part_bytes=1, workers=2),
     ],
     ids=["plain", "split", "shuffled", "workers"],

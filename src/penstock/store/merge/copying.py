@@ -1,6 +1,5 @@
 """Pass 2 without a shuffle: the samples of some batch files go to where they belong."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,10 @@ from penstock.store.merge.targets import PartChecksums, Targets
 
 def copy_batches(plan: MergePlan, folder: Path, batches: range) -> PartChecksums:
     """Write all samples of some batches; holds a buffer, and one array where it must be decoded."""
-    with Targets(folder) as targets, ThreadPoolExecutor(1, "penstock-merge-checksums") as checker:
+    with Targets(folder) as targets:
         for batch in batches:
             numbers = plan.splitter.numbers(batch)
-            with BatchReader(plan.batches, batch, checker) as reader:
+            with BatchReader(plan.batches, batch) as reader:
                 for column in plan.columns:
                     if isinstance(numbers, int):
                         _copy_whole(plan, reader, column, *_target(plan, batch, numbers, column), targets)

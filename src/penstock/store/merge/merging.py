@@ -11,6 +11,7 @@ from penstock.runtime.durable import flush_to_disk, sync_directory, write_durabl
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
+from penstock.store.merge.crew import Crew
 from penstock.store.merge.document import encoded_store, read_store, whole_checksums
 from penstock.store.merge.journal import PartJournal
 from penstock.store.merge.layout import Checksums, Fixed
@@ -21,7 +22,6 @@ from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, plan_bucket
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
 from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work
-from penstock.store.merge.workers import Crew
 
 
 @dataclass(frozen=True)

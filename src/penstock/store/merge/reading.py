@@ -3,7 +3,6 @@
 import math
 import os
 import zlib
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import KIB, MIB
+from penstock.config.sizes import MIB
 from penstock.store.batch_file import load_batch, read_array, read_header
 from penstock.store.batch_file.values import Values
 from penstock.store.merge.batches import Batches, unreadable
@@ -22,8 +21,6 @@ Rows = NDArray[np.uint8]
 
 BUFFER_BYTES = MIB
 """Read at a time: small enough to be in the processor's cache when its checksum is taken."""
-_LARGE_BYTES = 256 * KIB
-"""Less is checked sooner than handed to a thread."""
 
 
 class BatchReader:
@@ -33,16 +30,11 @@ class BatchReader:
     whole, and kept until another array is asked for, or with `keep_decoded` until the end.
     """
 
-    def __init__(
-        self, batches: Batches, batch: int, checker: Executor | None = None, keep_decoded: bool = False
-    ) -> None:
-        """`checker` takes checksums of large chunks, while their bytes are written."""
+    def __init__(self, batches: Batches, batch: int, keep_decoded: bool = False) -> None:
         self.path: Path = batches.paths[batch]
         self.num_samples = int(batches.num_samples[batch])
         self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
         self._buffer = np.empty(0, np.uint8)
-        self._checker = checker
-        self._checking: tuple[int, Future[int]] | None = None
         self._checksums: dict[int, int] = {}
         self._decoded: dict[int, Rows] = {}
         batches.check_unchanged(batch)
@@ -57,31 +49,16 @@ class BatchReader:
 
     def rows(self, column: int, first: int, count: int) -> Rows:
         """The next samples of an array; they stay until more are asked for."""
-        self._settle()
         if not self._batches.is_copyable[self._batch, column]:
             return self._decode(column)[first : first + count]
         row_bytes = self._batches.schema.arrays[column].row_bytes
         content = self._room(count * row_bytes)
         self._fill(content, column, first * row_bytes)
-        self._take_checksum(column, content)
+        self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
         return content.reshape(count, row_bytes)
-
-    def _take_checksum(self, column: int, content: Rows) -> None:
-        earlier = self._checksums.setdefault(column, 0)
-        if self._checker is None or len(content) < _LARGE_BYTES:
-            self._checksums[column] = zlib.crc32(content.data, earlier)
-        else:
-            self._checking = column, self._checker.submit(zlib.crc32, content.data, earlier)
-
-    def _settle(self) -> None:
-        """Wait for the checksum that is being taken."""
-        if self._checking is not None:
-            column, found = self._checking
-            self._checksums[column], self._checking = found.result(), None
 
     def checksum(self, column: int) -> int:
         """Of all samples of an array, after the last was read."""
-        self._settle()
         if not self._batches.is_copyable[self._batch, column]:
             return zlib.crc32(self._decode(column).data)
         return self._checksums.get(column, 0)
@@ -137,7 +114,6 @@ class BatchReader:
     ) -> None:
         try:
             if error is None:
-                self._settle()
                 for column, crc in self._checksums.items():
                     self._check(column, crc)
         finally:

@@ -1,7 +1,7 @@
-"""Tasks of a merge in this process, or in several.
+"""A process that does tasks of a merge.
 
-A worker is a fresh interpreter: the program that merges is not imported again. It reads what to do from its standard
-input and answers on its standard output, and ends when its parent does.
+It is a fresh interpreter: the program that merges is not imported again. It reads what to do from its standard input
+and answers on its standard output, and ends when its parent does.
 """
 
 import json
@@ -9,11 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from queue import SimpleQueue
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from penstock.config.errors import PenstockError
 from penstock.store.merge.targets import PartChecksums
@@ -24,65 +20,9 @@ _START = (
     "from penstock.store.merge.workers import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
 )
 
-Done = tuple[Task, PartChecksums]
 
-
-class Crew:
-    """Does tasks; with one worker in this process."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._workers: list[_Worker] = []
-
-    def run(self, tasks: list[Task]) -> Iterator[Done]:
-        """Do tasks, and give each when it is done; the first error ends all."""
-        if self._work.plan.options.workers == 1 or len(tasks) < 2:
-            for task in tasks:
-                yield task, self._work.run(task)
-            return
-        while len(self._workers) < min(self._work.plan.options.workers, len(tasks)):
-            self._workers.append(_Worker(self._work))
-        free: SimpleQueue[_Worker] = SimpleQueue()
-        for worker in self._workers:
-            free.put(worker)
-        with ThreadPoolExecutor(len(self._workers), "penstock-merge") as threads:
-            running = {threads.submit(_run_in, free, task) for task in tasks}
-            try:
-                while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-            finally:
-                _cancel(running)
-
-    def close(self) -> None:
-        """End the processes, whatever they are doing."""
-        for worker in self._workers:
-            worker.end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _run_in(free: "SimpleQueue[_Worker]", task: Task) -> Done:
-    worker = free.get()
-    try:
-        return task, worker.run(task)
-    finally:
-        free.put(worker)
-
-
-def _cancel(running: set[Future[Done]]) -> None:
-    for future in running:
-        future.cancel()
-
-
-class _Worker:
-    """A process that does one task at a time."""
+class Worker:
+    """The process as its parent sees it; it does one task at a time."""
 
     def __init__(self, work: Work) -> None:
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
