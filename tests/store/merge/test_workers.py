@@ -52,8 +52,7 @@ def test_what_is_done_comes_in_the_order_of_the_tasks_up_to_the_first_error(tmp_
     done = []
 
     with Crew(work) as crew, pytest.raises(DataError, match=r"batch_0004.batch: .* is damaged"):
-        for task, _ in crew.run(work.phases[0]):
-            done.append(task.number)
+        done.extend(task.number for task, _ in crew.run(work.phases[0]))
 
     assert done == [0, 1, 2, 3]
 
