@@ -4,8 +4,9 @@ import io
 from itertools import pairwise
 
 import pytest
+from rich.console import Console
 
-from penstock.runtime.progress import PlainLines, ProgressLogger, clock_time
+from penstock.runtime.progress import Bar, PlainLines, ProgressLogger, clock_time
 
 
 class Clock:
@@ -95,3 +96,27 @@ def test_times_are_written_as_on_a_clock():
         "12:30",
         "1:02:05",
     ]
+
+
+@pytest.mark.parametrize(("width", "bar_width"), [(60, 7), (70, 17), (200, 24)])
+def test_a_bar_is_as_wide_as_the_terminal_leaves_room_for(width, bar_width):
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    bar = Bar("preparing", "file", console)
+
+    bar.show(110, 1094, {"samples/s": "6,487", "left": "12:30"})
+    bar.close()
+
+    line = [line for line in console.file.getvalue().splitlines() if "preparing" in line][-1]
+    before, _, after = line.partition(" file 110/1,094 ")
+    assert len(before.partition("preparing ")[2]) == bar_width
+    assert after == "samples/s 6,487  left 12:30"
+
+
+def test_a_rate_that_says_less_than_another_is_left_out():
+    stream, clock = io.StringIO(), Clock()
+    display = PlainLines("x", "file", stream)
+    with ProgressLogger("x", "file", 4, display=display, clock=clock, show_rate=False) as progress:
+        clock.seconds += 10.0
+        progress.advance(2, lambda: {"samples/s": "7"})
+
+    assert stream.getvalue() == "x: file 2/4  samples/s 7  left 0:10\n"

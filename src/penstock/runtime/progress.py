@@ -68,27 +68,35 @@ class PlainLines:
         """Nothing to restore."""
 
 
+_BAR_WIDTH = 24
+"""Where there is room for it: what is written beside it comes first."""
+
+
 class Bar:
     """A live bar."""
 
     stays = False
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
+        self._title, self._unit = title, unit
+        self._bar = BarColumn(bar_width=_BAR_WIDTH)
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn(f"{unit} {{task.fields[count]}}"),
+            self._bar,
+            TextColumn("{task.fields[count]}"),
             TextColumn("{task.fields[rest]}"),
             console=console,
             transient=False,
         )
-        self._task = self._progress.add_task(title, total=None, count="0", rest="")
+        self._task = self._progress.add_task(title, total=None, count=f"{unit} 0", rest="")
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         """Redraw; the first time, take the terminal."""
         self._progress.start()
-        count = f"{done:,}/{total:,}" if total is not None else f"{done:,}"
+        count = f"{self._unit} {done:,}" + (f"/{total:,}" if total is not None else "")
         rest = "  ".join(f"{name} {value}" for name, value in fields.items())
+        written = len(f"{self._title}  {count} {rest}")
+        self._bar.bar_width = max(1, min(_BAR_WIDTH, self._progress.console.width - written))
         self._progress.update(self._task, completed=done, total=total, count=count, rest=rest)
 
     def note(self, line: str) -> None:
@@ -124,16 +132,20 @@ class ProgressLogger:
         *,
         done: int = 0,
         plain: bool = False,
+        show_rate: bool = True,
         show_end: bool = True,
         min_seconds: float = 1.0,
         display: Display | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal."""
+        """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal.
+
+        `show_rate`: false where the fields have a rate that says more than units a second.
+        """
         self.total, self.done = total, done
         self._unit, self._every, self._min_seconds, self._clock = unit, every, min_seconds, clock
         self._display = open_display(title, unit, plain) if display is None else display
-        self._show_end = show_end
+        self._show_rate, self._show_end = show_rate, show_end
         self._started_at, self._done_before = clock(), done
         self._shown_at, self._shown_done = self._started_at, done
         self._fields: Callable[[], Fields] = dict
@@ -176,7 +188,9 @@ class ProgressLogger:
         if seconds <= 0 or self.done == self._done_before:
             return {}
         rate = (self.done - self._done_before) / seconds
-        pace = {f"{plural(self._unit)}/s": f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"}
+        pace = {}
+        if self._show_rate:
+            pace[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
         if self.total is not None and self.done < self.total:
             pace["left"] = clock_time((self.total - self.done) / rate)
         return pace

@@ -70,7 +70,12 @@ class Watch:
         self._files_done = sum(len(record.inputs) for record in kept)
         num_files = sum(len(task.files) for task in tasks)
         self._progress = ProgressLogger(
-            "preparing", "file", num_files, done=self._files_done, plain=options.plain
+            "preparing",
+            "file",
+            num_files,
+            done=self._files_done,
+            plain=options.plain,
+            show_rate=False,
         )
         self._began_at = time.monotonic()
         self.write("begin", tasks=len(tasks), kept_tasks=len(kept), files=num_files, workers=num_workers)
@@ -171,7 +176,7 @@ class Watch:
 
     def _fields(self) -> Mapping[str, str]:
         new = self.new_samples + sum(event.num_samples for event in self._running.values())
-        fields = {"samples": f"{new:,}", "samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
+        fields = {"samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
         if self._options.monitor is not None:
             fields["memory"] = format_size(self._options.monitor.last_bytes)
         return fields
