@@ -16,6 +16,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
+from measuring.resident import resident_peak_bytes
 from penstock.store.merge import MergeOptions, merge
 
 
@@ -94,12 +95,6 @@ WAYS: dict[str, Callable[[Path, Path], None]] = {
         lists_of_dicts,
     )
 }
-
-
-def resident_peak_bytes() -> int:
-    """The most that this process has had resident."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def main() -> None:
