@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from penstock.config.nearest import hint
 
@@ -11,6 +11,19 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 DropoutRatio = Annotated[float, Field(ge=0, lt=1)]
 """The share that is dropped: from 0 to below 1."""
+
+
+def _joined(paths: Any) -> Any:
+    if not isinstance(paths, list | tuple):
+        return paths
+    wrong = next((path for path in paths if not isinstance(path, str)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} in the list is no path")
+    return ",".join(paths)
+
+
+Paths = Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])]
+"""Paths with commas between them; in the run file also a list."""
 
 
 def words(*known: str) -> Any:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from penstock.batching.sections import BatchingSection
 from penstock.config.findings import raise_findings
 from penstock.config.section import Section
+from penstock.config.values import Paths
 from penstock.export.sections import ExportConfig
 from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.loops.sections import EvalConfig, TrainConfig
@@ -26,10 +27,10 @@ class DataConfig(LoadingSection, SamplerSection, ParsingSection, BatchingSection
 class RunConfig(Section):
     """A whole run file."""
 
-    train_input_path: str = ""
-    """Training data: a path, glob, comma-separated list, directory or URL."""
+    train_input_path: Paths = ""
+    """Training data: a path, glob, directory or URL; several with commas between them, or as a list."""
 
-    eval_input_path: str = ""
+    eval_input_path: Paths = ""
     """Evaluation data, written in the same ways."""
 
     model_dir: str = ""

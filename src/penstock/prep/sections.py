@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_v
 
 from penstock.config.nearest import hint
 from penstock.config.section import Section
-from penstock.config.values import Probability
+from penstock.config.values import Paths, Probability
 
 
 class MergeStrategy(StrEnum):
@@ -174,8 +174,8 @@ class SampleSchema(Section):
 class Preprocessing(Section):
     """From raw files to samples, batch files, and one store."""
 
-    input_path: str | list[str] = ""
-    """Raw files: a path, glob, comma-separated list, directory or URL; or a list of such."""
+    input_path: Paths = ""
+    """Raw files: a path, glob, directory or URL; several with commas between them, or as a list."""
 
     extract: str | None = None
     """Function from a raw file to samples, as package.module:function; absent: columns as they are."""

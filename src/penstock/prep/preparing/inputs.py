@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
@@ -26,8 +26,8 @@ def natural_key(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(path)]
 
 
-def list_inputs(input_path: str | Sequence[str], of_any_kind: bool) -> list[DataFile]:
-    """The raw files of a path, glob, comma-separated list or directory, or of several, each in natural order.
+def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
+    """The raw files of a path, glob or directory, or of several with commas between them, each in natural order.
 
     `of_any_kind`: a directory stands for all files in it, not only for those that a reader knows.
     """
@@ -46,10 +46,8 @@ def list_inputs(input_path: str | Sequence[str], of_any_kind: bool) -> list[Data
     return files
 
 
-def _parts(input_path: str | Sequence[str]) -> list[str]:
+def _parts(input_path: str) -> list[str]:
     """Single paths and globs; a comma is part of a name where a file is called so."""
-    if not isinstance(input_path, str):
-        return [part for path in input_path for part in _parts(path)]
     parts = [input_path] if os.path.exists(input_path) else input_path.split(",")
     return [part.strip() for part in parts if part.strip()]
 
