@@ -190,6 +190,25 @@ def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
         assert fill(builder, masks)["masks_move"].tolist() == expected
 
 
+FITTING_MASKS = MASKS.filter(lambda mask: min(mask) >= -128 and max(mask) <= 127)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(FITTING_MASKS, st.booleans()), max_size=12))
+def test_refused_samples_leave_no_trace_whatever_their_types(masks):
+    """Masks come before `turn`: they are in the array, or wait, when a sample is refused for want of it."""
+    builder = BatchBuilder(StoreSchema((*SCHEMA.arrays, ArraySpec("turn", np.dtype("i4")))), len(masks))
+    for mask, is_refused in masks:
+        if is_refused:
+            with pytest.raises(DataError, match="has no 'turn'"):
+                builder.add(sample(mask=mask))
+        else:
+            builder.add(sample(mask=mask) | {"turn": 1})
+
+    expected = [np.asarray(mask).tolist() for mask, is_refused in masks if not is_refused]
+    assert builder.take()["masks_move"].tolist() == expected
+
+
 def fill(builder, masks):
     for mask in masks:
         builder.add(sample(mask=mask))

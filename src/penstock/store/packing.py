@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Values = NDArray[Any]
+from penstock.store.conversion import Values
+
 Put = Callable[[int, Any], None]
 """Puts the value of a sample into a row of an array, or raises one of `REFUSALS` and leaves anything in the row."""
 

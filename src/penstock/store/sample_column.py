@@ -9,17 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock.store.conversion import Misfit, fill, limits_of, misfit_reason, rounding_error
+from penstock.store.conversion import Misfit, Values, fill, limits_of, misfit_reason, rounding_error
 from penstock.store.packing import REFUSALS, Put, packed_doubles, packing
-from penstock.store.schema import ArraySpec
+from penstock.store.schema import ArraySpec, DType
 
 _FLOAT16 = np.dtype(np.float16)
 _NUMBER_KINDS = "biuf"
-
-Values = NDArray[Any]
-DType = np.dtype[Any]
 
 
 class Misfitting(Exception):
@@ -32,7 +28,7 @@ class Misfitting(Exception):
 
 
 class SampleColumn:
-    """The rows of one array of a batch."""
+    """The rows of one array of a batch, put one after the other."""
 
     def __init__(self, spec: ArraySpec, batch_size: int) -> None:
         self.spec = spec
@@ -41,11 +37,11 @@ class SampleColumn:
         """Of rounding to float16; other types are not watched."""
         self._row_shape = self.values.shape[1:]
         self._is_watched = spec.dtype == _FLOAT16
-        self._fits_always: dict[DType, bool] = {}
-        self._waiting: dict[DType, Values] = {}
-        """Rows in other types, at the places that they will have; those of one type at a time."""
-        self._waiting_dtype = spec.dtype
-        self._first_waiting = self._end_waiting = 0
+        self._rooms: dict[DType, Values] = {}
+        """Where rows of each type are put: into the array where all of them fit, else into one of their own."""
+        self._room = self.values
+        """The one that rows are put into now. Where it is not the array, they wait there, from `_first_waiting` on."""
+        self._first_waiting = 0
         self._pack = packing(self.values)
 
     def put(self, row: int, value: Any) -> None:
@@ -59,22 +55,23 @@ class SampleColumn:
         """Take the values of several samples."""
         if block.shape[1:] != self._row_shape:
             raise Misfitting(first_row, self._wrong_shape(block[0]))
-        self._fill(first_row, self._room(first_row)[first_row : first_row + len(block)], block)
+        self.settle(first_row)
+        self._fill(first_row, self.values[first_row : first_row + len(block)], block)
 
     def settle(self, end_row: int) -> None:
         """Convert rows that wait, up to one; a value that does not fit is an error, until it is forgotten."""
-        rows = slice(self._first_waiting, min(self._end_waiting, end_row))
-        if rows.start < rows.stop:
-            self._fill(rows.start, self.values[rows], self._waiting[self._waiting_dtype][rows])
+        rows = slice(self._first_waiting, end_row)
+        if self._room is not self.values and rows.start < rows.stop:
+            self._fill(rows.start, self.values[rows], self._room[rows])
         self.forget()
 
     def forget(self) -> None:
         """Let go of rows that wait."""
-        self._first_waiting = self._end_waiting = 0
+        self._room = self.values
 
     def _is_packed(self, row: int, value: Any, pack: Put) -> bool:
         """Whether there was a short way for it."""
-        if self._end_waiting:
+        if self._room is not self.values:
             self.settle(row)
         try:
             pack(row, value)
@@ -98,29 +95,20 @@ class SampleColumn:
     def _put_array(self, row: int, value: Values) -> None:
         if value.shape != self._row_shape:
             raise Misfitting(row, self._wrong_shape(value))
-        dtype = value.dtype
-        fits_always = self._fits_always.get(dtype)
-        if fits_always is None:
-            if dtype.kind not in _NUMBER_KINDS:
-                raise Misfitting(row, self._culprit(value.reshape(-1).tolist()))
-            fits_always = self._fits_always[dtype] = np.can_cast(dtype, self.spec.dtype, "safe")
-        room = self._room(row) if fits_always else self._waiting_room(row, dtype)
+        room = self._rooms.get(value.dtype)
+        if room is None:
+            room = self._rooms[value.dtype] = self._new_room(row, value)
+        if room is not self._room:
+            self.settle(row)
+            self._room, self._first_waiting = room, row
         room[row] = value
 
-    def _room(self, row: int) -> Values:
-        if self._end_waiting:
-            self.settle(row)
-        return self.values
-
-    def _waiting_room(self, row: int, dtype: DType) -> Values:
-        if self._end_waiting and self._waiting_dtype != dtype:
-            self.settle(row)
-        if dtype not in self._waiting:
-            self._waiting[dtype] = np.zeros(self.values.shape, dtype)
-        if not self._end_waiting:
-            self._first_waiting, self._waiting_dtype = row, dtype
-        self._end_waiting = row + 1
-        return self._waiting[dtype]
+    def _new_room(self, row: int, value: Values) -> Values:
+        if value.dtype.kind not in _NUMBER_KINDS:
+            raise Misfitting(row, self._culprit(value.reshape(-1).tolist()))
+        if np.can_cast(value.dtype, self.spec.dtype, "safe"):
+            return self.values
+        return np.zeros(self.values.shape, value.dtype)
 
     def _fill(self, first_row: int, target: Values, source: Values) -> None:
         misfit = fill(target, source)

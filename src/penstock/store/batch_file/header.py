@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from penstock.config.errors import DataError
-from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema
-
-DType = np.dtype[Any]
+from penstock.store.schema import ArrayNames, ArraySpec, DType, StoreSchema
 
 
 @dataclass(frozen=True)
@@ -92,9 +87,9 @@ class BatchHeader:
     def schema(self, names: ArrayNames | None = None) -> StoreSchema:
         """Names, types and widths of the arrays."""
         file = str(self.path)
-        specs = (
+        specs = [
             ArraySpec.of_shape(array.name, array.dtype, array.shape, file) for array in self.arrays.values()
-        )
+        ]
         return StoreSchema(tuple(specs), names or ArrayNames())
 
     def array(self, name: str) -> StoredArray:
