@@ -28,7 +28,8 @@ from penstock.store.contents.contents import (
 )
 from penstock.store.contents.file_rows import FileArray
 from penstock.store.manifest import MANIFEST_NAME, Manifest
-from penstock.store.merge.batches import Batches, list_batch_files, read_batches
+from penstock.store.merge.batch_paths import list_batch_files
+from penstock.store.merge.batches import Batches, read_batches
 from penstock.store.schema import LABELS, MASKS, ArrayNames
 
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
@@ -117,7 +118,7 @@ def batch_folder_contents(folder: Path) -> Contents:
     )
 
 
-def _read_batches(paths: list[Path], names: ArrayNames | None, records: Sequence[BatchRecord]) -> Batches:
+def _read_batches(paths: Sequence[Path], names: ArrayNames | None, records: Sequence[BatchRecord]) -> Batches:
     try:
         return read_batches(paths, names, records)
     except DataError:

@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file import (
-    SUFFIXES,
     BatchHeader,
     BatchRecord,
     StoredArray,
@@ -24,9 +21,9 @@ from penstock.store.batch_file import (
 from penstock.store.batch_file.values import values_checksum
 from penstock.store.legacy import refuse_pickle
 from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.store.merge.batch_paths import BatchPaths, list_batch_files
 from penstock.store.schema import ArrayNames, StoreSchema
 
-_OLD_SUFFIXES = (".npy", ".pkl", ".pickle")
 _PICKLED = "pickled"
 
 
@@ -35,7 +32,7 @@ class Batches:
     """All batch files of a merge, in order. Rows of the tables are files, columns are the arrays of the schema."""
 
     schema: StoreSchema
-    paths: tuple[Path, ...]
+    paths: Sequence[Path]
     num_samples: NDArray[np.int64]
     file_bytes: NDArray[np.int64]
     modified_ns: NDArray[np.int64]
@@ -86,41 +83,10 @@ def find_batches(
         raise DataError(
             f"{intermediate_dir}: its {MANIFEST_NAME} lists no batch files; run penstock prep again"
         )
-    paths = [intermediate_dir / record.name for record in manifest.batches]
+    paths = BatchPaths(intermediate_dir, [record.name for record in manifest.batches])
     batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle)
     source_samples = tuple(record.num_samples for record in manifest.inputs)
     return batches, source_samples if sum(source_samples) == batches.total_samples else None
-
-
-def list_batch_files(intermediate_dir: Path) -> list[Path]:
-    """The batch files of a folder in the order of their numbers; no number may be there twice."""
-    if not intermediate_dir.is_dir():
-        raise DataError(f"{intermediate_dir}: is no folder; intermediate_dir is where batch files are")
-    found = [
-        path
-        for path in intermediate_dir.glob("batch_*")
-        if path.suffix in (*SUFFIXES.values(), *_OLD_SUFFIXES) and path.is_file()
-    ]
-    if not found:
-        raise DataError(
-            f"{intermediate_dir}: has no batch files (batch_*.batch or batch_*.npz); run penstock prep first"
-        )
-    found.sort(key=lambda path: natural_order(path.name))
-    for path, following in pairwise(found):
-        if path.stem == following.stem:
-            raise DataError(
-                f"{following}: is also there as {path.name}; take away the one that is not to be merged"
-            )
-    return found
-
-
-def natural_order(name: str) -> list[tuple[int, str]]:
-    """So that batch_9 comes before batch_10.
-
-    >>> sorted(["batch_10.npz", "batch_9.npz"], key=natural_order)
-    ['batch_9.npz', 'batch_10.npz']
-    """
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def read_batches(
@@ -134,7 +100,7 @@ def read_batches(
     `records` is what a manifest says of the files: one that is another is refused.
     """
     schema = _header(paths[0], None, allow_pickle).schema(names)
-    tables = _empty(schema, tuple(paths))
+    tables = _empty(schema, paths)
     for batch, path in enumerate(paths):
         modified_ns = path.stat().st_mtime_ns
         header = _header(path, schema, allow_pickle)
@@ -159,7 +125,7 @@ def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> Batch
     return BatchHeader(path, _PICKLED, path.stat().st_size, stored)
 
 
-def _empty(schema: StoreSchema, paths: tuple[Path, ...]) -> Batches:
+def _empty(schema: StoreSchema, paths: Sequence[Path]) -> Batches:
     num_files, shape = len(paths), (len(paths), len(schema.arrays))
     return Batches(
         schema=schema,
@@ -185,11 +151,10 @@ def _fill(tables: Batches, batch: int, header: BatchHeader, modified_ns: int) ->
     tables.file_bytes[batch] = header.num_bytes
     tables.modified_ns[batch] = modified_ns
     tables.is_pickled[batch] = header.layout == _PICKLED
-    for column, spec in enumerate(tables.schema.arrays):
-        array = header.array(spec.name)
-        tables.offsets[batch, column] = array.offset
-        tables.is_copyable[batch, column] = array.is_copyable
-        tables.checksums[batch, column] = array.checksum or 0
+    arrays = [header.array(spec.name) for spec in tables.schema.arrays]
+    tables.offsets[batch] = [array.offset for array in arrays]
+    tables.is_copyable[batch] = [array.is_copyable for array in arrays]
+    tables.checksums[batch] = [array.checksum or 0 for array in arrays]
 
 
 def digest_of(batches: Batches) -> bytes:
