@@ -43,6 +43,18 @@ def test_headers_and_mapped_arrays_take_next_to_nothing(tmp_path, layout):
     assert peak_bytes(lambda: load_batch(tmp_path / "b", mmap=True)) < 128 * KIB
 
 
+@pytest.mark.parametrize(
+    ("layout", "compression"), [("native", "none"), ("native", "zlib"), ("npz", "none"), ("npz", "zlib")]
+)
+def test_a_loaded_array_is_held_once(tmp_path, layout, compression):
+    arrays = {"x": np.zeros((4000, 1000), np.float32)}
+    save_batch(tmp_path / "b", arrays, layout=layout, compression=compression)
+
+    peak = peak_bytes(lambda: load_batch(tmp_path / "b"))
+
+    assert peak < arrays["x"].nbytes + 2 * MIB
+
+
 FILL_THE_DISK = """
 import resource, sys
 import numpy as np

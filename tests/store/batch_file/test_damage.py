@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file import load_batch, read_header, save_batch
+from penstock.store.batch_file.compression import decompressed, inflated_member
 from tests.store.samples import assert_same, game_arrays
 
 EVERY_WAY = [
@@ -104,6 +106,24 @@ def test_something_appended_is_noticed(saved):
 
     with pytest.raises(DataError, match=f"has {num_bytes + 4} bytes but was written with {num_bytes}"):
         read_header(saved)
+
+
+@pytest.mark.parametrize("window", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (bytes(1 << 24), "it does not unpack to 16 bytes"),
+        (bytes(15), "it does not unpack to 16 bytes"),
+        (None, "it is cut short"),
+    ],
+)
+def test_what_unpacks_to_more_or_less_than_it_should_is_refused(window, content, message):
+    packer = zlib.compressobj(9, wbits=window)
+    packed = packer.compress(bytes(16) if content is None else content) + packer.flush()
+    unpack = decompressed if window > 0 else lambda _, stored, num_bytes: inflated_member(stored, num_bytes)
+
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        unpack("zlib", packed[: None if content else -1], 16)
 
 
 def test_a_missing_file_and_a_missing_folder(tmp_path):

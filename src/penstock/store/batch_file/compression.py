@@ -1,10 +1,11 @@
 """Ways to store the bytes of an array: as they are, or compressed."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.config.errors import ConfigError
+from penstock.config.sizes import KIB
 from penstock.store.npy_header import MOST_HEADER_BYTES
 
 COMPRESSIONS = ("none", "zlib", "zstd", "lz4")
@@ -12,6 +13,8 @@ _LEVELS = {"zlib": (0, 9), "zstd": (1, 22), "lz4": (1, 12)}
 _DEFAULT_ZLIB_LEVEL = 6
 _MEMBER_WINDOW = -zlib.MAX_WBITS
 """Archives leave out the frame around what zlib packs."""
+
+_PIECE_BYTES = 256 * KIB
 
 Buffer = Any
 """Whatever has bytes: bytes, a memoryview, an Arrow buffer."""
@@ -68,13 +71,32 @@ def inflated_member(stored: Buffer, array_bytes: int) -> Buffer:
 def _inflated(
     stored: Buffer, array_bytes: int, window: int = zlib.MAX_WBITS, most_before: int = 0
 ) -> memoryview:
-    """The last bytes of what unpacks, all of it but for a header of at most so many bytes."""
+    """The last bytes of what unpacks, all of it but for a header of at most so many bytes; they are held once."""
+    wrong_size = ValueError(f"it does not unpack to {array_bytes} bytes")
+    values = memoryview(bytearray(array_bytes + most_before))
+    num_bytes = 0
+    for piece in _inflated_pieces(stored, window):
+        end = num_bytes + len(piece)
+        if end > len(values):
+            raise wrong_size
+        values[num_bytes:end] = piece
+        num_bytes = end
+    if num_bytes < array_bytes:
+        raise wrong_size
+    return values[num_bytes - array_bytes : num_bytes]
+
+
+def _inflated_pieces(stored: Buffer, window: int) -> Iterator[bytes]:
+    """What unpacks, a little at a time, however much it is; ValueError when it has no end."""
     unpacker = zlib.decompressobj(window)
-    most_bytes = array_bytes + most_before
     try:
-        values = memoryview(bytearray(unpacker.decompress(stored, most_bytes + 1)))
+        for start in range(0, len(stored), _PIECE_BYTES):
+            packed = stored[start : start + _PIECE_BYTES]
+            while packed:
+                yield unpacker.decompress(packed, _PIECE_BYTES)
+                packed = unpacker.unconsumed_tail
+        yield unpacker.flush()
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    if not array_bytes <= len(values) <= most_bytes or not unpacker.eof:
-        raise ValueError(f"it does not unpack to {array_bytes} bytes")
-    return values[len(values) - array_bytes :]
+    if not unpacker.eof:
+        raise ValueError("it is cut short")
