@@ -144,7 +144,10 @@ def test_wrong_arguments(tmp_path, arguments, message):
         ({"target": "cvs"}, "target: there is no 'cvs'"),
         ({"heads": "np"}, "heads: there is no 'np'; did you mean"),
         ({"workers": 0}, "merge_workers: is 0; it must be at least 1"),
-        ({"memory_bytes": 5}, "memory_bytes: is 5B; it must be at least 1MiB"),
+        (
+            {"memory_bytes": 5},
+            re.escape("memory.limit: leaves 5B to a shuffle (memory_bytes); it must be at least 1MiB"),
+        ),
     ],
 )
 def test_wrong_options(arguments, message):

@@ -1,15 +1,17 @@
 """A store in random order, through a bounded memory."""
 
+import re
+
 import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.config.sizes import MIB
+from penstock.config.sizes import MIB, parse_size
 from penstock.store.batch_file import save_batch
 from penstock.store.merge import MergeOptions, SplitShares, merge
 from penstock.store.merge.batches import find_batches
+from penstock.store.merge.buckets import plan_buckets
 from penstock.store.merge.plan import plan_merge
-from penstock.store.merge.scattering import plan_buckets
 from tests.store.merge.inputs import all_bytes
 
 WIDTH = 500
@@ -77,9 +79,24 @@ def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
     write_numbered(tmp_path / "in", [4000])
     options = MergeOptions(shuffle=True, memory_bytes=MIB, workers=400)
 
-    with pytest.raises(
-        ConfigError, match=r"memory_bytes: is 1MiB, which is too little to shuffle 7\.7MiB with 400 proc"
-    ):
+    message = (
+        r"memory.limit: leaves 1MiB to the shuffle \(memory_bytes\), but for 7\.7MiB in 400 processes it takes "
+        "98.2MiB; raise it, or lower merge_workers"
+    )
+    with pytest.raises(ConfigError, match=message):
         merge(tmp_path / "in", tmp_path / "out", options=options)
 
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("part_bytes", "splits"), [(MIB, None), (1, SplitShares())])
+def test_as_much_memory_as_was_said_is_enough(tmp_path, part_bytes, splits):
+    write_numbered(tmp_path / "in", [400] * 10)
+    batches, _ = find_batches(tmp_path / "in")
+    how = {"shuffle": True, "workers": 400, "part_bytes": part_bytes, "splits": splits}
+    with pytest.raises(ConfigError) as told:
+        plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=MIB, **how)))
+
+    enough_bytes = parse_size(re.search(r"it takes (\S+);", str(told.value))[1])
+
+    assert plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=enough_bytes, **how))).num_buckets > 1

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.store.merge.buckets import KEY_BYTES, SCATTERED_NAME, Buckets
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.reading import BUFFER_BYTES, Rows
-from penstock.store.merge.scattering import KEY_BYTES, SCATTERED_NAME, Buckets
 from penstock.store.merge.targets import PartChecksums, Targets
 
 
@@ -28,7 +28,7 @@ def gather(plan: MergePlan, buckets: Buckets, folder: Path, chosen: range) -> Pa
 
 
 def _gather_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int, targets: Targets) -> None:
-    split, first_row = _split_of(plan, buckets, bucket)
+    split, first_row = plan.splitter.names[buckets.split(bucket)], buckets.first_row(bucket)
     records, order = load_bucket(folder, buckets, bucket)
     position = KEY_BYTES
     for column in plan.columns:
@@ -37,13 +37,6 @@ def _gather_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int,
         for done, rows in _in_order(values, order):
             targets.write(plan.places[split, spec.name], first_row + done, rows)
         position += spec.row_bytes
-
-
-def _split_of(plan: MergePlan, buckets: Buckets, bucket: int) -> tuple[str, int]:
-    """The split of a bucket, and which of its samples the first one of the bucket is."""
-    split = bucket >> buckets.bits
-    before = buckets.bounds(split << buckets.bits)[0]
-    return plan.splitter.names[split], buckets.bounds(bucket)[0] - before
 
 
 def load_bucket(folder: Path, buckets: Buckets, bucket: int) -> tuple[Rows, NDArray[np.int64]]:

@@ -11,6 +11,7 @@ from penstock.runtime.durable import flush_to_disk, sync_directory, write_durabl
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
+from penstock.store.merge.buckets import SCATTERED_NAME, Buckets, plan_buckets
 from penstock.store.merge.crew import Crew
 from penstock.store.merge.document import encoded_store, read_store, whole_checksums
 from penstock.store.merge.journal import PartJournal
@@ -18,7 +19,6 @@ from penstock.store.merge.layout import Checksums, Fixed
 from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.room import check_room, reserve
-from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, plan_buckets
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
 from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work

@@ -91,8 +91,9 @@ class MergeOptions:
             raise ConfigError.at("part_bytes", f"is {self.part_bytes}; it must be at least 1")
         if self.memory_bytes < _LEAST_MEMORY_BYTES:
             raise ConfigError.at(
-                "memory_bytes",
-                f"is {format_size(self.memory_bytes)}; it must be at least {format_size(_LEAST_MEMORY_BYTES)}",
+                "memory.limit",
+                f"leaves {format_size(self.memory_bytes)} to a shuffle (memory_bytes); it must be at least "
+                f"{format_size(_LEAST_MEMORY_BYTES)}",
             )
 
     @property

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from penstock.store.merge.buckets import KEY_BYTES, Buckets
 from penstock.store.merge.gathering import load_bucket
 from penstock.store.merge.part_files import PartFiles
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.reading import BatchReader, Rows
-from penstock.store.merge.scattering import KEY_BYTES, Buckets
 from penstock.store.merge.splitting import Numbers
 from penstock.store.merge.targets import PartChecksums
 
@@ -53,7 +53,7 @@ def write_buckets(
 
 def _write_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int, files: PartFiles) -> None:
     records, order = load_bucket(folder, buckets, bucket)
-    split = plan.splitter.names[bucket >> buckets.bits]
+    split = plan.splitter.names[buckets.split(bucket)]
     for first in range(0, len(order), files.group_rows):
         rows = records[order[first : first + files.group_rows]]
         files.write(split, _record_columns(plan, rows))

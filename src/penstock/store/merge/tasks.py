@@ -7,10 +7,11 @@ from functools import cached_property
 from pathlib import Path
 
 from penstock.store.merge.accumulating import accumulate_batches
+from penstock.store.merge.buckets import SCATTERED_NAME, Buckets
 from penstock.store.merge.copying import copy_batches
 from penstock.store.merge.gathering import gather, gather_parts
 from penstock.store.merge.plan import MergePlan
-from penstock.store.merge.scattering import SCATTERED_NAME, Buckets, scatter
+from penstock.store.merge.scattering import scatter
 from penstock.store.merge.targets import PartChecksums
 
 
