@@ -15,7 +15,7 @@ from penstock.checkpoint.ranks import Ranks
 from penstock.checkpoint.retention import stale
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
-from penstock.runtime.durable import remove_at_once, sync_directory, write_durably
+from penstock.runtime.durable import remove_at_once, sync_path, write_durably
 from penstock.runtime.versions import installed_versions
 from penstock.runtime.world import World
 
@@ -184,7 +184,7 @@ class CheckpointStore:
         files = dict(tensor_files) | dict(_write_documents(staging, documents))
         manifest = Manifest(step, installed_versions(), files, dict(layout), tuple(sorted(documents)))
         write_durably(staging / MANIFEST_NAME, manifest.encode())
-        sync_directory(staging)
+        sync_path(staging)
 
     def _reveal(self, staging: Path, step: int) -> None:
         """Make the new checkpoint visible; an old one of the same step steps aside first, and is still found."""
@@ -192,7 +192,7 @@ class CheckpointStore:
         if visible.exists():
             visible.rename(replaced)
         staging.rename(visible)
-        sync_directory(self.directory)
+        sync_path(self.directory)
         shutil.rmtree(replaced, ignore_errors=True)
 
     def _remove(self, steps: Iterable[int]) -> None:

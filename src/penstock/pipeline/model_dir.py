@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.runtime.durable import sync_directory, write_durably
+from penstock.runtime.durable import sync_path, write_durably
 from penstock.runtime.journal import Journal
 from penstock.runtime.versions import installed_versions
 
@@ -112,7 +112,7 @@ class ModelDir:
         staging = path.with_name(f".{path.name}.tmp")
         write_durably(staging, text.encode())
         staging.replace(path)
-        sync_directory(path.parent)
+        sync_path(path.parent)
 
     @property
     def lock_file(self) -> Path:

@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    sync_directory(path.parent)
+    sync_path(path.parent)
 
 
 def remove_partial(directory: Path) -> int:
@@ -53,9 +53,9 @@ def flush_to_disk(stream: BinaryIO) -> None:
     os.fsync(stream.fileno())
 
 
-def sync_directory(directory: Path) -> None:
-    """Wait until the names in `directory` are on disk; without it a new or renamed file may vanish."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Wait until the bytes of a file, or the names in a folder, are on disk; a new name may else vanish."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

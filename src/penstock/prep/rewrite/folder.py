@@ -9,6 +9,7 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.rewrite.summary import SUMMARY_NAME
+from penstock.runtime.durable import sync_path
 
 
 @contextmanager
@@ -41,15 +42,6 @@ def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
             raise ConfigError(
                 f"{out}: holds the input {Path(path).name}; choose another folder for the output"
             )
-
-
-def flush_to_disk(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_free(out: Path, overwrite: bool) -> None:
@@ -97,11 +89,11 @@ def _clear(folder: Path) -> None:
 
 
 def _put_in_place(staging: Path, out: Path) -> None:
-    flush_to_disk(staging)
+    sync_path(staging)
     old = out.with_name(f".{out.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():
         out.rename(old)
     staging.rename(out)
-    flush_to_disk(out.parent)
+    sync_path(out.parent)
     shutil.rmtree(old, ignore_errors=True)

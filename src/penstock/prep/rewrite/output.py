@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.prep.rewrite.folder import flush_to_disk
 from penstock.prep.rewrite.layout import OutputLayout
+from penstock.runtime.durable import sync_path
 
 
 def parquet_settings(compression: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class OutputFiles:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            flush_to_disk(self.paths[-1])
+            sync_path(self.paths[-1])
 
     def __enter__(self) -> Self:
         return self

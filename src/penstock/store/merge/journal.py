@@ -1,7 +1,6 @@
 """Which parts of a merge are done, kept in a file, so that a killed merge goes on behind them."""
 
 import json
-import os
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from penstock.runtime.durable import flush_to_disk, sync_path
 from penstock.store.merge.targets import PartChecksums
 
 JOURNAL_NAME = "journal.jsonl"
@@ -51,14 +51,13 @@ class PartJournal:
     def _write(self, part: int, checksums: PartChecksums, files: list[str]) -> None:
         if self._durable:
             for name in files:
-                flush(self._folder / name)
+                sync_path(self._folder / name)
         wrote = [[split, array, crc, num_bytes] for (split, array), (crc, num_bytes) in checksums.items()]
         with self._path.open("ab") as stream:
             # The line break in front ends a line that a kill left torn.
             stream.write(b"\n" + json.dumps({"part": part, "wrote": wrote}).encode() + b"\n")
-            stream.flush()
             if self._durable:
-                os.fsync(stream.fileno())
+                flush_to_disk(stream)
 
     def __enter__(self) -> Self:
         return self
@@ -70,12 +69,3 @@ class PartJournal:
         if error is None:
             for waiting in self._waiting:
                 waiting.result()
-
-
-def flush(path: Path) -> None:
-    """Wait until the bytes of a file are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.runtime.durable import flush_to_disk, sync_directory, write_durably
+from penstock.runtime.durable import flush_to_disk, sync_path, write_durably
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
@@ -123,7 +123,7 @@ def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> N
     partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, done)
     if plan.options.durable:
         for folder in (staging, *(path for path in staging.iterdir() if path.is_dir())):
-            sync_directory(folder)
+            sync_path(folder)
         write_durably(partial, manifest)
     else:
         partial.write_bytes(manifest)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.durable import sync_directory
+from penstock.runtime.durable import sync_path
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.document import read_store
 
@@ -99,7 +99,7 @@ def _file_names(folder: Path, name: str = MANIFEST_NAME) -> list[str]:
 def _sync(folders: Iterable[Path], durable: bool) -> None:
     if durable:
         for folder in folders:
-            sync_directory(folder)
+            sync_path(folder)
 
 
 def _remove(output_dir: Path, names: list[str]) -> None:
