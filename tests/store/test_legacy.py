@@ -1,15 +1,21 @@
 """Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
 
 import collections
+import contextlib
 import copyreg
 import io
 import os
 import pickle
+import resource
 
 import numpy as np
+import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
+from penstock.config.sizes import GIB
 from penstock.store.batch_file import is_pickled, load_batch, read_header, save_batch
 from penstock.store.plain_pickle import read_plain_pickle
 from penstock.store.samples import arrays_to_samples
@@ -119,6 +125,39 @@ def test_bad_samples_are_named(tmp_path):
         DataError, match=r"old\.npz: sample 3: labels: head 'target': 99999 does not fit int16"
     ):
         load_batch(tmp_path / "old.npz", allow_pickle=True)
+
+
+@pytest.mark.parametrize("save", [save_pickle, save_npy, save_npz, save_compressed])
+@settings(max_examples=50, deadline=None)
+@given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
+def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
+    path = tmp_path_factory.mktemp("flip") / "old.pkl"
+    save(path, of_arrays())
+    content = bytearray(path.read_bytes())
+    content[position % len(content)] ^= flipped
+    path.write_bytes(content)
+
+    with at_most_more_bytes(GIB), contextlib.suppress(DataError):
+        load_batch(path, allow_pickle=True)
+
+
+@contextlib.contextmanager
+def at_most_more_bytes(num_bytes):
+    """Python's own unpickler makes room for any number that a damaged pickle gives as a place of its memo."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + num_bytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.parametrize("item", [3, "a", {1: 2}, {(1, 2): [3]}, None])
+def test_what_is_no_sample_is_told(tmp_path, item):
+    save_pickle(tmp_path / "old.pkl", [item])
+
+    with pytest.raises(DataError, match=r"old\.pkl: sample 0: is no sample; give a dict with 'features'"):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
 
 
 def test_new_files_are_none_of_old(tmp_path):

@@ -48,13 +48,20 @@ def load_legacy(path: Path, schema: StoreSchema | None = None) -> dict[str, NDAr
 
 
 def _content(path: Path) -> Any:
-    with path.open("rb") as stream:
-        beginning = stream.read(len(NPY_MAGIC))
-        stream.seek(0)
-        if beginning.startswith(b"PK"):
-            with reading_archive(str(path)):
-                return _members(path, stream)
-        return _array_or_pickle(stream, str(path), beginning)
+    try:
+        with path.open("rb") as stream:
+            return _unpickled(path, stream)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _unpickled(path: Path, stream: IO[bytes]) -> Any:
+    beginning = stream.read(len(NPY_MAGIC))
+    stream.seek(0)
+    if beginning.startswith(b"PK"):
+        with reading_archive(str(path)):
+            return _members(path, stream)
+    return _array_or_pickle(stream, str(path), beginning)
 
 
 def _members(path: Path, stream: IO[bytes]) -> dict[str, Any]:
@@ -114,7 +121,8 @@ def _sample(item: Any, names: ArrayNames) -> Any:
         return item
     sample: dict[str, Any] = {LABELS: {}, MASKS: {}}
     for key, value in item.items():
-        part, head = (key, None) if key in (FEATURES, LABELS, MASKS) else names.place(key)
+        is_array = isinstance(key, str) and key not in (FEATURES, LABELS, MASKS)
+        part, head = names.place(key) if is_array else (key, None)
         if head is None:
             sample[part] = value
         else:

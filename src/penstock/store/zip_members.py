@@ -23,7 +23,7 @@ def member_offset(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -
     """Where the bytes of a member begin; `read_at` takes a number of bytes and a place of the file."""
     magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(read_at(_LOCAL_HEADER.size, info.header_offset))
     if magic != b"PK\x03\x04":
-        raise zipfile.BadZipFile(f"no member where '{info.filename}' should be")
+        raise zipfile.BadZipFile(f"no member where {info.filename!r} should be")
     return int(info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
 
 
