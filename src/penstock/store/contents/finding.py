@@ -9,6 +9,7 @@ from penstock.store.contents.contents import Contents
 from penstock.store.legacy import PICKLE_SUFFIXES
 from penstock.store.manifest import BATCHES_KIND, MANIFEST_NAME
 from penstock.store.merge.document import KIND as STORE_KIND
+from penstock.store.merge.staging import check_ended
 
 _BEGINNING_BYTES = 256
 """The kind of a document stands at its beginning; it can be told where the rest was lost."""
@@ -29,6 +30,7 @@ def _folder_contents(folder: Path) -> Contents | None:
         from penstock.store.contents.stores import store_contents
 
         return store_contents(folder)
+    check_ended(folder)
     if _names_kind(beginning, BATCHES_KIND) or _has_batch_files(folder):
         return batch_folder_contents(folder)
     return None

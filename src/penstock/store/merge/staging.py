@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.durable import sync_path
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.document import read_store
@@ -40,6 +40,15 @@ def locked(output_dir: Path) -> Iterator[None]:
 def staging_folder(output_dir: Path, name: str) -> Path:
     """Where a merge writes whose inputs, options and pieces of work have that name."""
     return output_dir / f"{_PREFIX}{name}"
+
+
+def check_ended(output_dir: Path) -> None:
+    """Refuse a folder in which a merge has left or still has what is no store yet."""
+    if not (output_dir / MANIFEST_NAME).exists() and any(output_dir.glob(f"{_PREFIX}*")):
+        raise DataError(
+            f"{output_dir}: is no whole store: a merge was begun here and has not ended; run penstock merge, which "
+            "goes on with it"
+        )
 
 
 def remove_others(output_dir: Path, kept: Path) -> None:
