@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import GIB
-from penstock.store.batch_file import is_pickled, load_batch, read_header, save_batch
+from penstock.store.batch_file import is_pickled, load_batch, read_array, read_header, save_batch
 from penstock.store.plain_pickle import read_plain_pickle
 from penstock.store.samples import arrays_to_samples
 from penstock.store.schema import sample_schema
@@ -104,6 +104,32 @@ def test_pickles_of_older_numpy_name_other_modules(tmp_path):
     (tmp_path / "old.pkl").write_bytes(old)
 
     assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
+
+
+def test_parts_side_by_side_may_be_of_numbers(tmp_path):
+    samples = of_lists()
+    features = np.array([sample["features"] for sample in samples], np.float32, order="F")
+    parts = {key: np.array([sample[key] for sample in samples], object) for key in ("labels", "masks")}
+    np.savez(tmp_path / "old.npz", features=features, **parts)
+
+    assert_same(load_batch(tmp_path / "old.npz", allow_pickle=True), game_arrays())
+
+    np.savez(tmp_path / "old.npz", features=features[:-1], **parts)
+    with pytest.raises(
+        DataError, match=r"old\.npz: its parts have different numbers of samples: {'features': 4,"
+    ):
+        load_batch(tmp_path / "old.npz", allow_pickle=True)
+
+
+def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
+    save_pickle(tmp_path / "old.pkl", of_lists())
+    save_npz(tmp_path / "old.npz", of_lists())
+    header = read_header(tmp_path / "old.npz")
+
+    with pytest.raises(DataError, match=r"old\.pkl: holds pickled samples"):
+        read_header(tmp_path / "old.pkl")
+    with pytest.raises(DataError, match=r"old\.npz: holds pickled samples"):
+        read_array(header, header.array("samples"))
 
 
 def test_a_schema_rules_over_the_first_sample(tmp_path):
@@ -262,6 +288,13 @@ def raw_pointers():
         (b"\x80\x02cos.path\njoin\n.", "os.path.join"),
         (b"\x80\x04\x8c\x08builtins\x8c\x0cset.__init__\x93.", "builtins.set.__init__"),
         (b"cbuiltins\nbytearray\n(L99999999999999L\ntR.", "a bytearray of 99999999999999"),
+        (
+            b"cnumpy\ndtype\n(X\x02\x00\x00\x00f4tR(K\x03X\x01\x00\x00\x00<(X\x01\x00\x00\x00atNNtb.",
+            "an array of named fields",
+        ),
+        (b"cnumpy.core.multiarray\n_reconstruct\n(tR(K\x01(K\x01tNI00\nNtb.", "an array of an unknown type"),
+        (b"cnumpy.core.multiarray\nscalar\n(NNtR.", "a number of an unknown type"),
+        (b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x05\x00\x00\x00rot13tR.", "the encoding 'rot13'"),
         (b"Pfile\n.", "the object 'file' of another file"),
     ],
 )

@@ -108,6 +108,28 @@ def test_something_appended_is_noticed(saved):
         read_header(saved)
 
 
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        (b'"offset":256', b'"offset":999'),
+        (b'"offset":256', b'"offset":-64'),
+        (b'"num_bytes":24', b'"num_bytes":16'),
+        (b'"compression":"none"', b'"compression":"lzma"'),
+        (b'"dtype":"<i8"', b'"dtype":"|O8"'),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused_though_its_checksum_is_right(tmp_path, true, false):
+    save_batch(tmp_path / "b", {"x": np.arange(3)})
+    content = (tmp_path / "b").read_bytes()
+    assert true in content
+    text = content[20:256].replace(true, false)
+    prefix = struct.pack("<8sIII", b"\x93PNSTOCK", 1, len(text), zlib.crc32(text))
+    (tmp_path / "b").write_bytes(prefix + text + content[256:])
+
+    with pytest.raises(DataError, match="b: array 'x': its header makes no sense; write the file again"):
+        read_header(tmp_path / "b")
+
+
 @pytest.mark.parametrize("window", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
 @pytest.mark.parametrize(
     ("content", "message"),

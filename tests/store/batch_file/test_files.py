@@ -160,6 +160,13 @@ def test_what_numpy_writes_is_read(tmp_path, save):
     assert header.arrays["labels_target"].is_copyable == is_stored
 
 
+def test_headers_of_numpy_may_be_long(tmp_path):
+    fields = np.zeros(3, [(f"a_rather_long_name_{number}", "f4") for number in range(40)])
+    np.savez(tmp_path / "b.npz", fields=fields, x=np.arange(3))
+
+    assert_same(load_batch(tmp_path / "b.npz"), {"fields": fields, "x": np.arange(3)})
+
+
 @pytest.mark.parametrize(("name", "layout"), [("b.npz", "npz"), ("b.batch", "native"), ("b", "native")])
 def test_the_layout_is_that_of_the_name_unless_it_is_given(tmp_path, name, layout):
     save_batch(tmp_path / name, game_arrays())

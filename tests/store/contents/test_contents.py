@@ -216,6 +216,40 @@ def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
         contents_of(tmp_path / "store")
 
 
+def test_a_manifest_of_no_batch_files(tmp_path):
+    Manifest((), (), sample_schema(3, [], {}), {}).write(tmp_path)
+
+    with pytest.raises(DataError, match=r"its manifest\.json lists no batch files; run penstock prep again$"):
+        contents_of(tmp_path)
+
+
+def test_what_a_block_holds_at_most(tmp_path):
+    arrays = {"x": np.zeros((1000, 2000)), "y": np.arange(1000)}
+    plain, packed = (
+        (save_batch(tmp_path / name, arrays, compression=name), contents_of(tmp_path / name))[1].parts[0]
+        for name in ("none", "zstd")
+    )
+
+    assert plain.blocks[0].held_bytes == file_rows.CHUNK_BYTES
+    assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
+
+
+def test_a_file_that_is_gone_or_cut_short_while_it_is_looked_at(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    features = tmp_path / "store" / "X_train.npy"
+    part = contents_of(tmp_path / "store").parts[0]
+
+    features.write_bytes(features.read_bytes()[:300])
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: is cut short in array 'strategic_features'; write it"
+    ):
+        values_of(part)
+    features.unlink()
+    with pytest.raises(DataError, match=r"X_train\.npy: cannot be read: No such file or directory"):
+        values_of(part)
+
+
 def test_a_torn_manifest_is_told(tmp_path):
     write_batches(tmp_path / "batches")
     merge(tmp_path / "batches", tmp_path / "store")
