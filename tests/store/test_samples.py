@@ -145,6 +145,7 @@ def test_what_does_not_fit_is_refused_by_file_sample_and_head(bad, message):
         ),
         ({"turn": np.float32(3)}, "array 'turn' is a single value; its first axis must be samples"),
         ({"labels": np.zeros(3)}, "array 'labels' is called like a part of samples"),
+        ([np.zeros(3)], "arrays have type list; give a dict from names to arrays"),
     ],
 )
 def test_arrays_that_are_no_samples_are_refused_at_once(arrays, message):
@@ -166,6 +167,13 @@ def test_without_samples_there_is_no_schema():
     ):
         samples_to_arrays([], file="game.rep")
     assert samples_to_arrays([], SCHEMA)["masks_move"].shape == (0, 2)
+
+
+def test_one_sample_is_no_list_of_samples():
+    with pytest.raises(
+        DataError, match=r"^this is one dict; give a list of samples, or any iterable of them$"
+    ):
+        samples_to_arrays(sample())
 
 
 MASKS = st.one_of(

@@ -39,12 +39,13 @@ def samples_to_arrays(
     {'strategic_features': array([[0.5, 3. ]], dtype=float32), 'labels_move': array([1], dtype=int16), \
 'masks_move': array([[0, 1, 1]], dtype=int8)}
     """
+    place = "" if file is None else f"{file}: "
+    if isinstance(samples, Mapping):
+        raise DataError(f"{place}this is one dict; give a list of samples, or any iterable of them")
     found = samples if isinstance(samples, list) else list(samples)
     if schema is None:
         if not found:
-            raise DataError(
-                f"{'' if file is None else f'{file}: '}there are no samples to find a schema from; declare one"
-            )
+            raise DataError(f"{place}there are no samples to find a schema from; declare one")
         schema = inferred_schema(found[0], file=file)
     builder = BatchBuilder(schema, len(found))
     for sample in found:
@@ -64,6 +65,8 @@ def arrays_to_samples(
     >>> next(arrays_to_samples(arrays))
     {'features': [0.0, 0.0], 'labels': {'move': 0}, 'masks': {}, 'turn': 1.0}
     """
+    if not isinstance(arrays, Mapping):
+        raise DataError(f"arrays have type {type(arrays).__name__}; give a dict from names to arrays")
     places = (names or ArrayNames()).places(arrays)
     found = {name: np.asarray(array) for name, array in arrays.items()}
     return _samples(found, list(places.values()), _num_samples(found))
