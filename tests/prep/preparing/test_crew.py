@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 from pathlib import Path
 
 import psutil
@@ -11,7 +10,6 @@ import pytest
 from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB
-from penstock.prep.preparing import worker
 from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
@@ -121,15 +119,6 @@ def test_a_stop_keeps_what_is_done_and_leaves_no_process(desk: Path):
     assert psutil.Process(os.getpid()).children() == []
     games[1].write_text("wait 0\n")
     assert prepare(section(desk)).kept_tasks == 1
-
-
-def test_a_worker_whose_parent_is_gone_ends_without_a_word(capfd: pytest.CaptureFixture[str]):
-    ours, theirs = socket.socketpair()
-    ours.close()
-
-    worker.main(theirs.detach())
-
-    assert capfd.readouterr() == ("", "")
 
 
 def test_workers_are_added_while_memory_allows(desk: Path, caplog: pytest.LogCaptureFixture):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.batching.workers.ends import WorkerError
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, DataError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from tests.prep.preparing.raw import prepared_arrays, section, write_games
@@ -65,6 +65,29 @@ def test_a_first_file_that_ends_the_program(desk: Path):
     with pytest.raises(FileFailed, match=r"game_0\.txt: 'rawgame:samples' failed: SystemExit: 3$"):
         prepare(section(desk))
     assert [*prepare(section(desk, on_error="skip")).left_out] == [str(games[0])]
+
+
+@pytest.mark.parametrize("line", ["abort 0 0 0", "exit 0 0 0", "0 what"])
+def test_a_first_file_at_which_a_worker_ends_or_fails(desk: Path, line: str):
+    games = write_games(desk / "raw", [2, 0, 3])
+    games[0].write_text(f"{line}\n")
+
+    with pytest.raises((FileFailed, WorkerError)) as error:
+        prepare(section(desk, parallel=True, num_workers=1))
+    assert str(error.value).startswith(f"{games[0]}: ")
+    summary = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
+
+    assert (summary.num_samples, [*summary.left_out]) == (3, [str(games[0])])
+
+
+def test_no_file_without_failure(desk: Path):
+    games = write_games(desk / "raw", [0, 2])
+    games[1].write_text("abort 0 0 0\n")
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, parallel=True, on_error="skip"))
+
+    assert str(error.value) == f"{games[0]}: neither this file nor any other of the 2 gives a sample"
 
 
 def test_a_module_that_ends_the_program(desk: Path):

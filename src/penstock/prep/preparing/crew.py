@@ -1,25 +1,17 @@
 """Tasks in several processes: hand them out, hear of them, repeat once what a killed worker had."""
 
-import json
 import logging
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Self
 
 import psutil
 
-from penstock.batching.workers.channel import Channel
 from penstock.batching.workers.ends import how_ended
-from penstock.batching.workers.starting import ONE_THREAD
 from penstock.config.sizes import format_size
 from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.records import TaskRecord
@@ -27,60 +19,31 @@ from penstock.prep.preparing.second_chances import SecondChances
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
-from penstock.prep.preparing.worker import Assignment, Failed, Message
+from penstock.prep.preparing.worker import Assignment, Failed, Message, do_tasks
+from penstock.prep.preparing.worker_process import WorkerProcess, advice_after
 from penstock.runtime.memory import process_bytes, tree_bytes
 
 TICK_SECONDS = 0.5
 """How often somebody looks whether to stop while no worker tells anything."""
-_MOST_END_SECONDS = 5.0
-_START_CODE = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from penstock.prep.preparing.worker import main; main(int(sys.argv[2]))"
-)
 
 logger = logging.getLogger(__name__)
 
 
-class Worker:
-    """A worker as its parent sees it."""
+class Worker(WorkerProcess):
+    """A worker, and what it has in hand."""
 
     def __init__(self, work: Work) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.channel = Channel(ours.detach())
-            path = json.dumps([*map(str, sys.path)])
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", _START_CODE, path, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                # What a function of the user prints: standard output is for what a preparation made.
-                stdout=sys.__stderr__,
-                env={**os.environ, **ONE_THREAD},
-                pass_fds=(theirs.fileno(),),
-                # In a process group of its own, so that Ctrl-C in a terminal reaches the parent alone.
-                process_group=0,
-            )
+        super().__init__(partial(do_tasks, work))
         self.assignment: Assignment | None = None
         self.file: str | None = None
         """The raw file that it is at."""
         self.has_written = False
         """Whether it has made a batch file, so that its memory says what a worker takes."""
-        with suppress(OSError):  # one that ended at once is noticed when it is heard
-            self.channel.send(work)
 
     def give(self, assignment: Assignment) -> None:
         """Let it begin a task."""
         self.assignment, self.file = assignment, None
-        with suppress(OSError):
-            self.channel.send(assignment)
-
-    def end(self) -> int:
-        """Let go of it, which ends it, and wait for its end; gives the exit code, negative for a signal."""
-        self.channel.close()
-        try:
-            return self.process.wait(_MOST_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
+        self.send(assignment)
 
 
 def run_in_processes(size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
@@ -188,14 +151,6 @@ class Crew:
         assignment, exit_code = worker.assignment, worker.end()
         assert assignment is not None
         file = worker.file or assignment.task.files[0].path
-        again = self._chances.take(assignment, file, how_ended(exit_code), _advice(exit_code))
+        again = self._chances.take(assignment, file, how_ended(exit_code), advice_after(exit_code))
         self._workers[self._workers.index(worker)] = Worker(self._work)
         self._waiting.appendleft(again)
-
-
-def _advice(exit_code: int) -> str:
-    if exit_code == -signal.SIGKILL:
-        return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
-    if exit_code < 0:
-        return "with PYTHONFAULTHANDLER=1 in the environment it tells where it was"
-    return "something that extract calls ends the process"

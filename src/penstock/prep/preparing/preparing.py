@@ -7,11 +7,10 @@ from pathlib import Path
 
 from penstock.prep.preparing.crew_size import Room
 from penstock.prep.preparing.executing import Executing, executing
-from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.records import TaskRecord
-from penstock.prep.preparing.schema_finding import find_schema
+from penstock.prep.preparing.schema_search import SchemaSearch, find_schema, find_schema_apart
 from penstock.prep.preparing.settings import (
     decisive_settings,
     extraction_of,
@@ -106,7 +105,8 @@ class _Preparation:
             if self.folder.may_go_on(begun, self._settings, self._files):
                 return begun
             self.folder.clear()
-        found = find_schema(self._extraction, self._files, feature_types(self._section), self._failed_at_once)
+        search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
+        found = find_schema_apart(search) if self._section.parallel else find_schema(search)
         plan = Plan(
             settings=self._settings,
             tasks=tuple(tuple(file.path for file in task.files) for task in make_tasks(self._files)),
@@ -115,11 +115,6 @@ class _Preparation:
         )
         self.folder.save_plan(plan)
         return plan
-
-    def _failed_at_once(self, failed: FileFailed) -> None:
-        """A file failed before the first sample; its task will say so, if it is to be left out."""
-        if not self._skips:
-            raise failed
 
     def _work(self, plan: Plan) -> Work:
         section = self._section

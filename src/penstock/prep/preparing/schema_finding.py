@@ -1,14 +1,13 @@
-"""The schema of all batch files, decided before the first is written: as declared, else as the first sample has it."""
+"""The schema of all batch files: as declared, else as the first sample has it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.config.errors import DataError
 from penstock.prep.preparing.columns import find_roles
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
-from penstock.prep.preparing.failures import FileFailed, failing
+from penstock.prep.preparing.failures import failing
 from penstock.prep.preparing.feature_groups import group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
@@ -28,26 +27,12 @@ class Found:
     schema: StoreSchema
 
 
-def find_schema(
-    extraction: Extraction,
-    files: Sequence[DataFile],
-    feature_types: Mapping[str, str],
-    on_failure: Callable[[FileFailed], None],
-) -> Found:
-    """Look at the first file that gives something; `on_failure` hears of those before it that fail.
-
-    `feature_types` has the type of each array of features.
-    """
-    for file in files:
-        try:
-            with failing(file, extraction.place):
-                resolved = _with_columns(extraction, file)
-                first = next(iter(resolved.items(file)), None)
-                if first is not None:
-                    return Found(resolved, _schema(first, resolved, feature_types, file.path))
-        except FileFailed as failed:
-            on_failure(failed)
-    raise DataError(f"{files[0].path}: neither this file nor any other of the {len(files)} gives a sample")
+def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str, str]) -> Found | None:
+    """What the first sample of a file tells; None where it gives none. `feature_types` has that of each array."""
+    with failing(file, extraction.place):
+        resolved = _with_columns(extraction, file)
+        first = next(iter(resolved.items(file)), None)
+        return None if first is None else Found(resolved, _schema(first, resolved, feature_types, file.path))
 
 
 def _with_columns(extraction: Extraction, file: DataFile) -> Extraction:

@@ -1,0 +1,101 @@
+"""A process of its own for a job of the user's code, seen from both ends.
+
+It ends when its parent lets go of it or is no more, also in the middle of its job: nobody is left behind by a kill.
+"""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.batching.workers.channel import Channel
+from penstock.batching.workers.starting import ONE_THREAD
+
+Job = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+"""What a process does, with two functions: one waits for the parent's next message, one sends it a message."""
+
+_MOST_END_SECONDS = 5.0
+_START_CODE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from penstock.prep.preparing.worker_process import main; main(int(sys.argv[2]))"
+)
+
+
+class WorkerProcess:
+    """The process as its parent sees it."""
+
+    def __init__(self, job: Job) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.channel = Channel(ours.detach())
+            path = json.dumps([*map(str, sys.path)])
+            self.process = subprocess.Popen(
+                [sys.executable, "-u", "-c", _START_CODE, path, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                # What a function of the user prints: standard output is for what a preparation made.
+                stdout=sys.__stderr__,
+                env={**os.environ, **ONE_THREAD},
+                pass_fds=(theirs.fileno(),),
+                # In a process group of its own, so that Ctrl-C in a terminal reaches the parent alone.
+                process_group=0,
+            )
+        self.send(job)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def send(self, message: Any) -> None:
+        """Tell it something; that it has ended is noticed by whoever listens to it."""
+        with suppress(OSError):
+            self.channel.send(message)
+
+    def end(self) -> int:
+        """Let go of it, which ends it, and wait for its end; gives the exit code, negative for a signal."""
+        self.channel.close()
+        try:
+            return self.process.wait(_MOST_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def advice_after(exit_code: int) -> str:
+    """What one can do about a process that has ended in the middle of its job."""
+    if exit_code == -signal.SIGKILL:
+        return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
+    if exit_code < 0:
+        return "with PYTHONFAULTHANDLER=1 in the environment it tells where it was"
+    return "something that extract calls ends the process"
+
+
+def main(descriptor: int) -> None:
+    """What runs in the process: the job that the parent sends."""
+    channel = Channel(descriptor)
+    with suppress(EOFError, ConnectionError):  # a parent that was stopped may be gone before it said anything
+        job: Job = channel.recv()
+        messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(channel, messages), daemon=True).start()
+        job(messages.get, channel.send)
+    os._exit(0)  # threads of the user's function keep nobody here
+
+
+def _listen(channel: Channel, messages: "queue.SimpleQueue[Any]") -> None:
+    """Take in what the parent says; the end of the connection is the end of the process, whatever it is at."""
+    while True:
+        try:
+            messages.put(channel.recv())
+        except (EOFError, OSError):
+            os._exit(0)
