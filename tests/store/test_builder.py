@@ -52,6 +52,17 @@ def fill_and_take(builder, features):
     return builder.take()
 
 
+def test_a_full_batch_takes_no_more():
+    builder = BatchBuilder(sample_schema(1, [], {}), batch_size=1)
+    builder.add({"features": [1]})
+
+    with pytest.raises(
+        ValueError, match="^the batch is full with 1 samples; take it before another is added$"
+    ):
+        builder.add({"features": [2]})
+    assert builder.take()["strategic_features"].tolist() == [[1]]
+
+
 def test_numbers_of_samples_go_on_over_batches_or_are_given():
     builder = BatchBuilder(sample_schema(1, [], {}), batch_size=2)
     builder.add({"features": [1]})

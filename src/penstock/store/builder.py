@@ -24,8 +24,8 @@ _MAPPINGS = (dict, Mapping)
 class BatchBuilder:
     """Fills the arrays of a schema, up to `batch_size` samples.
 
-    A number that does not fit its type is noticed at the latest when the batch is taken; after an error `clear` gives
-    an empty batch again.
+    A sample that is refused at once leaves no trace. A number of a NumPy array that does not fit its type may be noticed
+    later, at the latest when the batch is taken; such a batch is not given, and `clear` makes an empty one of it.
     """
 
     def __init__(self, schema: StoreSchema, batch_size: int) -> None:
@@ -66,6 +66,8 @@ class BatchBuilder:
     def add(self, sample: Sample, *, file: str | None = None, number: int | None = None) -> None:
         """Take one sample; `file` and its number there are what messages call it."""
         row = len(self._places)
+        if row >= self.batch_size:
+            raise ValueError(f"the batch is full with {row} samples; take it before another is added")
         self._places.append((file, self._num_seen if number is None else number))
         try:
             self._put(row, sample)
