@@ -57,7 +57,7 @@ def test_a_full_batch_takes_no_more():
     builder.add({"features": [1]})
 
     with pytest.raises(
-        ValueError, match="^the batch is full with 1 samples; take it before another is added$"
+        ValueError, match=r"^the batch is full with 1 samples; take it before another is added$"
     ):
         builder.add({"features": [2]})
     assert builder.take()["strategic_features"].tolist() == [[1]]

@@ -24,8 +24,8 @@ _MAPPINGS = (dict, Mapping)
 class BatchBuilder:
     """Fills the arrays of a schema, up to `batch_size` samples.
 
-    A sample that is refused at once leaves no trace. A number of a NumPy array that does not fit its type may be noticed
-    later, at the latest when the batch is taken; such a batch is not given, and `clear` makes an empty one of it.
+    A sample that is refused at once leaves no trace. A number in a NumPy array that does not fit its type may be
+    noticed later, at the latest when the batch is taken; such a batch is not given, and `clear` empties it.
     """
 
     def __init__(self, schema: StoreSchema, batch_size: int) -> None:
