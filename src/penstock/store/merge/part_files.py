@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
-from penstock.store.merge.arrow_rows import arrow_schema, record_batch
+from penstock.store.merge.arrow_rows import arrow_schema
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.reading import Rows
+from penstock.store.merge.row_group import RowGroup
 from penstock.store.merge.targets import PartChecksums
 from penstock.store.schema import StoreSchema
 
@@ -61,7 +62,7 @@ class PartFiles:
         self._name = f"part-{number:05d}{SUFFIXES[options.target]}"
         self._files = ExitStack()
         self._open: dict[str, tuple[CheckedFile, Any]] = {}
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._groups: dict[str, RowGroup] = {}
         self.checksums: PartChecksums = {}
 
     @property
@@ -69,24 +70,20 @@ class PartFiles:
         """Samples of a group."""
         return max(1, GROUP_BYTES // max(1, self._schema.row_bytes))
 
-    def write(self, split: str, columns: Mapping[str, Rows]) -> None:
+    def write(self, split: str, columns: Mapping[str, Rows], num_rows: int) -> None:
         """Add samples to a split; they wait until a group is full."""
-        batch = record_batch(self._schema, columns)
-        if not batch.num_rows:
-            return
-        waiting = self._waiting.setdefault(split, [])
-        waiting.append(batch)
-        while sum(part.num_rows for part in waiting) >= self.group_rows:
-            joined = pa.Table.from_batches(waiting).combine_chunks()
-            self._write_group(split, joined.slice(0, self.group_rows))
-            waiting[:] = joined.slice(self.group_rows).to_batches()
+        if split not in self._groups:
+            self._groups[split] = RowGroup(self._schema, self.group_rows)
+        group, done = self._groups[split], 0
+        while done < num_rows:
+            done += group.add(columns, done, num_rows - done)
+            if group.is_full:
+                self._write_group(split)
 
-    def _write_group(self, split: str, group: pa.Table) -> None:
+    def _write_group(self, split: str) -> None:
         if split not in self._open:
             self._open[split] = self._opened(split)
-        _, writer = self._open[split]
-        for batch in group.combine_chunks().to_batches():
-            writer.write_batch(batch)
+        self._open[split][1].write_batch(self._groups[split].take())
 
     def _opened(self, split: str) -> tuple[CheckedFile, Any]:
         path = self._folder / split / self._name
@@ -105,9 +102,9 @@ class PartFiles:
                 self._finish()
 
     def _finish(self) -> None:
-        for split, waiting in self._waiting.items():
-            if waiting:
-                self._write_group(split, pa.Table.from_batches(waiting))
+        for split, group in self._groups.items():
+            if not group.is_empty:
+                self._write_group(split)
         for split, (file, writer) in self._open.items():
             writer.close()
             self.checksums[split, f"{split}/{self._name}"] = file.crc, file.num_bytes

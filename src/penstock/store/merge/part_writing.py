@@ -30,11 +30,12 @@ def _write_rows(files: PartFiles, names: tuple[str, ...], columns: dict[str, Row
     for split, name in enumerate(names):
         chosen = np.flatnonzero(numbers == split)
         is_all = len(chosen) == len(numbers)
-        files.write(name, columns if is_all else {array: rows[chosen] for array, rows in columns.items()})
+        found = columns if is_all else {array: rows[chosen] for array, rows in columns.items()}
+        files.write(name, found, len(chosen))
 
 
 def _columns(plan: MergePlan, reader: BatchReader, first: int, count: int) -> dict[str, Rows]:
-    """Of all arrays; copies, since they wait for their group to be full."""
+    """Of all arrays; copies, since the reader has one buffer."""
     return {
         plan.batches.schema.arrays[column].name: reader.rows(column, first, count).copy()
         for column in plan.columns
@@ -56,13 +57,13 @@ def _write_bucket(plan: MergePlan, buckets: Buckets, folder: Path, bucket: int, 
     split = plan.splitter.names[buckets.split(bucket)]
     for first in range(0, len(order), files.group_rows):
         rows = records[order[first : first + files.group_rows]]
-        files.write(split, _record_columns(plan, rows))
+        files.write(split, _record_columns(plan, rows), len(rows))
 
 
 def _record_columns(plan: MergePlan, records: Rows) -> dict[str, Rows]:
     columns, position = {}, KEY_BYTES
     for column in plan.columns:
         spec = plan.batches.schema.arrays[column]
-        columns[spec.name] = np.ascontiguousarray(records[:, position : position + spec.row_bytes])
+        columns[spec.name] = records[:, position : position + spec.row_bytes]
         position += spec.row_bytes
     return columns
