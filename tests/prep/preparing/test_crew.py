@@ -170,3 +170,14 @@ def test_one_worker_that_takes_too_much_ends_it(desk: Path):
             prepare(section(desk, parallel=True, num_workers=1), watching=watching)
 
     assert psutil.Process(os.getpid()).children() == []
+
+
+def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
+    write_games(desk / "raw", [1, 1])
+
+    with MemoryMonitor(tree_bytes() // 2, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        with pytest.raises(
+            BudgetExceeded, match=r"allowed; raise memory\.limit: the program alone takes .*MiB;"
+        ):
+            prepare(section(desk, parallel=True, num_workers=1), watching=watching)

@@ -1,6 +1,13 @@
 """Raw files -> samples -> batch files: in parallel, in bounded memory, and going on after any interruption.
 
-Files that follow each other make a task; `run_task` is the one function that does it, in this process, in others or on
-a Ray cluster. A task is done when its record is on disk; the manifest of all comes last. Which bytes there are depends
-on the files and the run file alone, not on who did which task when.
+    inputs, tasks    files in order, and in tasks: what is done at a stretch, and kept or repeated as a whole
+    schema_search    which arrays there are, from the first sample
+    folder           what was begun in intermediate_dir, and whether one may go on there
+    executing        tasks here, in processes (crew, worker, second_chances), or on Ray (ray_tasks)
+    work             a task -> batch files and a record of them (records), by way of extraction
+    watching         hears of everything: shows it, logs it, may end it (patience, summary)
+    preparing        all of this in order; the manifest of all batch files is written last
+
+A task is done when its record is on disk. Which bytes there are depends on the files and the run file alone, not on who
+did which task when.
 """

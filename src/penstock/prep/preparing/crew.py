@@ -94,8 +94,9 @@ class Crew:
             return
         if not all(worker.has_written for worker in self._workers):
             return
-        sizes = [process_bytes(psutil.Process(worker.process.pid)) for worker in self._workers]
-        largest = max(size.private + size.shared for size in sizes)
+        # What workers share with each other and with this process, libraries above all, a further one does not add.
+        sizes = [process_bytes(psutil.Process(worker.process.pid)).private for worker in self._workers]
+        largest = max(sizes)
         count = self._size.addition(num_workers, tree_bytes(), largest)
         self._start(min(count, len(self._waiting)))
         if not count:

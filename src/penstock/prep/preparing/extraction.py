@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.columns import batch_arrays, find_roles
+from penstock.prep.preparing.column_roles import batch_arrays, find_roles
 from penstock.prep.preparing.extract_function import load_extract
 from penstock.prep.preparing.feature_groups import split_arrays, split_sample
-from penstock.prep.preparing.groups import groups_of, sample_group
+from penstock.prep.preparing.split_groups import groups_of, sample_group
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.prep.preparing.columns import find_roles
+from penstock.prep.preparing.column_roles import find_roles
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import failing
 from penstock.prep.preparing.feature_groups import group_arrays

@@ -137,12 +137,8 @@ class Watch:
             self._progress.note(silence.line)
             self.write("silent", task=silence.task, file=silence.file, seconds=round(silence.seconds, 1))
         self._check_stop()
-        monitor = self._options.monitor
-        if monitor is not None and self.takes_too_much:
-            raise BudgetExceeded(
-                f"preparing takes {format_size(monitor.last_bytes)} of the {format_size(monitor.report.limit_bytes)} "
-                "allowed; lower preprocessing.batch_size, or raise memory.limit; what is done is kept"
-            )
+        if self._options.monitor is not None and self.takes_too_much:
+            raise _too_much(self._options.monitor)
 
     @property
     def takes_too_much(self) -> bool:
@@ -180,3 +176,11 @@ class Watch:
         if self._options.monitor is not None:
             fields["memory"] = format_size(self._options.monitor.last_bytes)
         return fields
+
+
+def _too_much(monitor: MemoryMonitor) -> BudgetExceeded:
+    taken, limit = format_size(monitor.last_bytes), format_size(monitor.report.limit_bytes)
+    advice = "lower preprocessing.batch_size, or raise memory.limit"
+    if monitor.report.start_bytes >= monitor.report.limit_bytes:
+        advice = f"raise memory.limit: the program alone takes {format_size(monitor.report.start_bytes)}"
+    return BudgetExceeded(f"preparing takes {taken} of the {limit} allowed; {advice}; what is done is kept")

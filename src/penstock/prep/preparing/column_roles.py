@@ -1,22 +1,17 @@
-"""Columns of Arrow batches -> arrays: which column is what, and its numbers without a step of Python for a value."""
+"""Which column of a file is what: features, labels, masks, groups, by the declared schema and by names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
+from penstock.prep.preparing.column_numbers import Values, column_numbers, holds_numbers, side_by_side, wide
 from penstock.prep.preparing.inputs import natural_key
 from penstock.prep.sections import SampleSchema
 from penstock.readers.origin import ROW_COLUMN
-
-Values = NDArray[Any]
 
 _SCHEMA = "preprocessing.schema"
 
@@ -116,7 +111,7 @@ def _chosen(file: str, names: Sequence[str], patterns: Sequence[str], key: str) 
 
 def _others(file: str, columns: pa.Schema, names: Sequence[str], may_be_none: bool) -> tuple[str, ...]:
     for name in names:
-        if not _holds_numbers(columns.field(name).type):
+        if not holds_numbers(columns.field(name).type):
             raise DataError(
                 f"{file}: column '{name}' holds {columns.field(name).type}, not numbers; name the features in "
                 f"{_SCHEMA}.feature_columns"
@@ -131,13 +126,6 @@ def _check_present(file: str, names: Sequence[str], name: str, key: str) -> None
         raise DataError(f"{file}: has no column '{name}', which {key} names; {hint(name, names)}")
 
 
-def _holds_numbers(kind: Any) -> bool:
-    types = pa.types
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _holds_numbers(kind.value_type)
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
-
-
 def batch_arrays(
     batch: pa.RecordBatch, roles: Roles, declared: SampleSchema, file: str, first_row: int
 ) -> dict[str, Values]:
@@ -148,59 +136,7 @@ def batch_arrays(
 
     features = {declared.features_name: roles.features} if roles.features else {}
     features |= {declared.group_array(group): columns for group, columns in roles.feature_groups.items()}
-    arrays = {array: _joined([numbers(name) for name in columns]) for array, columns in features.items()}
+    arrays = {array: side_by_side([numbers(name) for name in columns]) for array, columns in features.items()}
     arrays |= {f"{declared.label_prefix}{head}": numbers(name) for head, name in roles.labels.items()}
-    arrays |= {f"{declared.mask_prefix}{head}": _wide(numbers(name)) for head, name in roles.masks.items()}
+    arrays |= {f"{declared.mask_prefix}{head}": wide(numbers(name)) for head, name in roles.masks.items()}
     return arrays
-
-
-def column_numbers(column: Any, file: str, name: str, first_row: int = 0) -> Values:
-    """The numbers of a column: one for each row, or a row of them where it holds lists."""
-    kind = column.type
-    if column.null_count:
-        row = pc.index(column.is_null(), True).as_py()
-        raise DataError.at(
-            "is null; fill it in, or leave the row out", file=file, row=first_row + row, column=name
-        )
-    if not _holds_numbers(kind):
-        raise DataError.at(f"holds {kind}, not numbers", file=file, column=name)
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _list_numbers(column, file, name, first_row)
-    values: Values = column.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _list_numbers(column: Any, file: str, name: str, first_row: int) -> Values:
-    flat = column_numbers(column.flatten(), file, name, first_row)
-    if flat.ndim != 1:
-        raise DataError.at("holds lists of lists; give one list for a row", file=file, column=name)
-    if not len(column):
-        width = column.type.list_size if pa.types.is_fixed_size_list(column.type) else 0
-        return flat.reshape(0, width)
-    lengths = pc.list_value_length(column).to_numpy()
-    wrong = lengths != lengths[0]
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError.at(
-            f"has {lengths[row]} values but row {first_row} has {lengths[0]}; all must have as many",
-            file=file,
-            row=first_row + row,
-            column=name,
-        )
-    return flat.reshape(len(column), int(lengths[0]))
-
-
-def _wide(values: Values) -> Values:
-    return values if values.ndim == 2 else values[:, None]
-
-
-def _joined(parts: Sequence[Values]) -> Values:
-    if len(parts) == 1:
-        return _wide(parts[0])
-    wide = [*_widened(parts)]
-    return np.concatenate(wide, axis=1, dtype=np.result_type(*wide), casting="unsafe")
-
-
-def _widened(parts: Sequence[Values]) -> Iterator[Values]:
-    for part in parts:
-        yield _wide(part)
