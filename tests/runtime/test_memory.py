@@ -22,6 +22,33 @@ def test_the_peak_belongs_to_the_stage_that_took_it():
     assert not monitor.report.exceeded
 
 
+def test_what_was_there_for_a_moment_counts_too():
+    with MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
+        with monitor.stage("large"):
+            bytearray(192 * MIB)
+        with monitor.stage("small"):
+            bytearray(96 * MIB)
+    report = monitor.report
+
+    assert report.peak_stage == "large"
+    assert report.peak_bytes - report.start_bytes > 128 * MIB
+    assert report.stage_peaks["small"] - report.start_bytes < 64 * MIB
+
+
+def test_what_happens_between_stages_belongs_to_the_one_before():
+    with MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
+        with monitor.stage("first"):
+            pass
+        block = bytearray(96 * MIB)
+        monitor.sample()
+        with monitor.stage("outer"), monitor.stage("inner"):
+            del block
+    peaks = monitor.report.stage_peaks
+
+    assert list(peaks) == ["start", "first", "outer", "inner"]
+    assert peaks["first"] - peaks["start"] > 64 * MIB
+
+
 def test_children_count():
     alone = tree_bytes()
     program = "import sys; block = bytearray(64 << 20); print('ready', flush=True); sys.stdin.read()"

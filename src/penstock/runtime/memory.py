@@ -3,6 +3,9 @@
 Pages that only one process has are added up; of the pages that processes share (libraries, forked memory), those of the
 process with the most are counted once. So the number does not depend on who else on the machine has loaded the same
 libraries, and a library that is loaded counts in full.
+
+Between two samples the kernel watches: where the most that this process ever took has grown, that counts, however short
+it was. Of the processes that it started only samples are known.
 """
 
 import threading
@@ -16,6 +19,9 @@ from typing import Self
 import psutil
 
 from penstock.runtime.process_tree import process_tree
+
+_START = "start"
+"""The stage before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,15 @@ def tree_parts(root: psutil.Process) -> tuple[int, int]:
     return own.private + own.shared, sum(part.private for part in others) + most_shared - own.shared
 
 
+def high_water_bytes() -> int:
+    """The most that this process took since it began, as the kernel knows it; 0 where the kernel does not tell."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
 @dataclass(slots=True)
 class MemoryReport:
     """Peaks of the process tree, in bytes: of the whole run and of each stage."""
@@ -62,7 +77,7 @@ class MemoryReport:
     limit_bytes: int
     start_bytes: int = 0
     peak_bytes: int = 0
-    peak_stage: str = "start"
+    peak_stage: str = _START
     started_peak_bytes: int = 0
     """What processes that this one started added, at most."""
     stage_peaks: dict[str, int] = field(default_factory=dict)
@@ -86,7 +101,8 @@ class MemoryMonitor:
         self.report = MemoryReport(limit_bytes)
         self.last_bytes = 0
         self._interval_seconds = interval_seconds
-        self._stage = "start"
+        self._stage = _START
+        self._high_water_bytes = high_water_bytes()
         self._process = psutil.Process()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -107,23 +123,34 @@ class MemoryMonitor:
 
     def sample(self) -> int:
         """Measure now, and count it for the stage that is running."""
-        own_bytes, started_bytes = tree_parts(self._process)
-        num_bytes = own_bytes + started_bytes
         with self._lock:
-            self.last_bytes = num_bytes
-            self.report.see(self._stage, num_bytes)
+            own_bytes, started_bytes = tree_parts(self._process)
+            self.last_bytes = own_bytes + started_bytes
+            most_bytes = max(own_bytes, self._new_high_water_bytes()) + started_bytes
+            self.report.see(self._stage, most_bytes)
             self.report.started_peak_bytes = max(self.report.started_peak_bytes, started_bytes)
-        return num_bytes
+            return self.last_bytes
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count what is sampled inside the `with` block for the stage `name`."""
-        before, self._stage = self._stage, name
+        """Count what is sampled inside the `with` block for the stage `name`, and for it until the next one begins."""
+        before = self._enter_stage(name)
         try:
             yield
         finally:
-            self.sample()
-            self._stage = before
+            self._enter_stage(name if before == _START else before)
+
+    def _enter_stage(self, name: str) -> str:
+        """End the stage that is running with a last sample; gives its name."""
+        self.sample()
+        with self._lock:
+            before, self._stage = self._stage, name
+        return before
+
+    def _new_high_water_bytes(self) -> int:
+        """The most of this process, where it has grown since the last sample; else 0."""
+        before, self._high_water_bytes = self._high_water_bytes, high_water_bytes()
+        return self._high_water_bytes if self._high_water_bytes > before else 0
 
     def _watch(self) -> None:
         while not self._closed.wait(self._interval_seconds):
