@@ -98,7 +98,7 @@ def test_times_are_written_as_on_a_clock():
     ]
 
 
-@pytest.mark.parametrize(("width", "bar_width"), [(60, 7), (70, 17), (200, 24)])
+@pytest.mark.parametrize(("width", "bar_width"), [(60, 6), (70, 16), (200, 24)])
 def test_a_bar_is_as_wide_as_the_terminal_leaves_room_for(width, bar_width):
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     bar = Bar("preparing", "file", console)
@@ -107,7 +107,7 @@ def test_a_bar_is_as_wide_as_the_terminal_leaves_room_for(width, bar_width):
     bar.close()
 
     line = [line for line in console.file.getvalue().splitlines() if "preparing" in line][-1]
-    before, _, after = line.partition(" file 110/1,094 ")
+    before, _, after = line.partition(" file 110/1,094  ")
     assert len(before.partition("preparing ")[2]) == bar_width
     assert after == "samples/s 6,487  left 12:30"
 
@@ -120,3 +120,29 @@ def test_a_rate_that_says_less_than_another_is_left_out():
         progress.advance(2, lambda: {"samples/s": "7"})
 
     assert stream.getvalue() == "x: file 2/4  samples/s 7  left 0:10\n"
+
+
+FIELDS = {"samples": "11,626", "samples/s": "2,722", "memory": "198.3MiB", "files/s": "5.2", "left": "0:12"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        (130, "file 21/1,094  samples 11,626  samples/s 2,722  memory 198.3MiB  files/s 5.2  left 0:12"),
+        (80, "file 21/1,094  samples 11,626  samples/s 2,722  left 0:12"),
+        (50, "file 21/1,094  left 0:12"),
+    ],
+)
+def test_a_narrow_terminal_shows_what_matters_most(columns, text):
+    stream = io.StringIO()
+    bar = Bar(
+        "preparing", "file", Console(file=stream, width=columns, force_terminal=True, color_system=None)
+    )
+    bar.show(21, 1094, FIELDS)
+    bar.close()
+    line = [line for line in stream.getvalue().splitlines() if "preparing" in line][-1].rstrip()
+    line = line[line.index("preparing") :]
+
+    assert line.endswith(f" {text}")
+    assert len(line) <= columns
+    assert "…" not in line

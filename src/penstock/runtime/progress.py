@@ -23,6 +23,8 @@ Fields = Mapping[str, str]
 
 
 _LARGEST_PAUSE_SECONDS = 60.0
+_BAR_CELLS, _FEWEST_BAR_CELLS = 24, 4
+_TIME_LEFT = "left"
 
 
 class Display(Protocol):
@@ -68,36 +70,31 @@ class PlainLines:
         """Nothing to restore."""
 
 
-_BAR_WIDTH = 24
-"""Where there is room for it: what is written beside it comes first."""
-
-
 class Bar:
-    """A live bar."""
+    """A live bar, of what fits in one line of the terminal."""
 
     stays = False
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._title, self._unit = title, unit
-        self._bar = BarColumn(bar_width=_BAR_WIDTH)
+        self._bar = BarColumn(bar_width=_BAR_CELLS)
         self._progress = Progress(
             TextColumn("{task.description}"),
             self._bar,
-            TextColumn("{task.fields[count]}"),
-            TextColumn("{task.fields[rest]}"),
+            TextColumn("{task.fields[text]}"),
             console=console,
             transient=False,
         )
-        self._task = self._progress.add_task(title, total=None, count=f"{unit} 0", rest="")
+        self._task = self._progress.add_task(title, total=None, text="")
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         """Redraw; the first time, take the terminal."""
         self._progress.start()
-        count = f"{self._unit} {done:,}" + (f"/{total:,}" if total is not None else "")
-        rest = "  ".join(f"{name} {value}" for name, value in fields.items())
-        written = len(f"{self._title}  {count} {rest}")
-        self._bar.bar_width = max(1, min(_BAR_WIDTH, self._progress.console.width - written))
-        self._progress.update(self._task, completed=done, total=total, count=count, rest=rest)
+        count = f"{self._unit} {done:,}/{total:,}" if total is not None else f"{self._unit} {done:,}"
+        room = self._progress.console.width - len(self._title) - len(" ") - _FEWEST_BAR_CELLS - len(" ")
+        text = "  ".join([count, *fitting(fields, room - len(count))])
+        self._bar.bar_width = min(_BAR_CELLS, _FEWEST_BAR_CELLS + max(0, room - len(text)))
+        self._progress.update(self._task, completed=done, total=total, text=text)
 
     def note(self, line: str) -> None:
         """Print the line above the bar."""
@@ -106,6 +103,22 @@ class Bar:
     def close(self) -> None:
         """Draw the last state and give the terminal back."""
         self._progress.stop()
+
+
+def fitting(fields: Fields, num_cells: int) -> list[str]:
+    """Fields as text, as many as there is room for: the time left before all others, those by their order.
+
+    >>> fitting({"samples": "1,500", "memory": "150MiB", "left": "0:20"}, 30)
+    ['samples 1,500', 'left 0:20']
+    """
+    texts = {name: f"{name} {value}" for name, value in fields.items()}
+    chosen: set[str] = set()
+    for name in sorted(texts, key=lambda name: name != _TIME_LEFT):
+        num_cells -= len("  ") + len(texts[name])
+        if num_cells < 0:
+            break
+        chosen.add(name)
+    return [text for name, text in texts.items() if name in chosen]
 
 
 def open_display(title: str, unit: str, plain: bool = False) -> Display:
@@ -192,7 +205,7 @@ class ProgressLogger:
         if self._show_rate:
             pace[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
         if self.total is not None and self.done < self.total:
-            pace["left"] = clock_time((self.total - self.done) / rate)
+            pace[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
         return pace
 
     def __enter__(self) -> Self:
