@@ -6,11 +6,9 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.pipeline.memory_plan import EVALUATION, StageShares, limit_of, share_data_path, share_model
+from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path, share_model
 from penstock.readers.files import DataFile
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import memory_of_machine
-from penstock.runtime.sections import MemorySection
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,6 @@ def planned(limit_bytes, streams=None, **data_path):
     share_model(budget, process_bytes=400 * MIB, model_bytes=100 * MIB, step_bytes=12 * MIB)
     share_data_path(budget, streams or {"": Needs()}, **data_path)
     return {share.name: share.limit_bytes for share in budget.shares.values()}
-
-
-def test_the_limit_of_the_run_file_or_sixty_percent_of_the_machine():
-    assert limit_of(MemorySection(limit="1GiB")) == GIB
-    assert limit_of(MemorySection()) == memory_of_machine() * 60 // 100
 
 
 def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_rest():

@@ -3,9 +3,10 @@
 import psutil
 import pytest
 
-from penstock.config.sizes import MIB
+from penstock.config.sizes import GIB, MIB
 from penstock.runtime import limits
-from penstock.runtime.limits import default_limit, memory_of_machine
+from penstock.runtime.limits import default_limit, limit_of, memory_of_machine
+from penstock.runtime.sections import MemorySection
 
 MACHINE = psutil.virtual_memory().total
 
@@ -45,3 +46,8 @@ def test_the_default_is_60_of_100_parts_in_whole_bytes(monkeypatch):
     monkeypatch.setattr(limits, "memory_of_machine", lambda: 1001)
 
     assert default_limit() == 600
+
+
+def test_the_limit_of_the_run_file_or_sixty_percent_of_the_machine():
+    assert limit_of(MemorySection(limit="1GiB")) == GIB
+    assert limit_of(MemorySection()) == memory_of_machine() * 60 // 100

@@ -16,12 +16,13 @@ from penstock.pipeline.data import (
     workers_of,
 )
 from penstock.pipeline.data_plan import plan_data_path
-from penstock.pipeline.memory_plan import StageShares, limit_of, share_data_path
+from penstock.pipeline.memory_plan import StageShares, share_data_path
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import require_available
 from penstock.pipeline.run_config import DataConfig, RunConfig
 from penstock.readers.blocks import Shard
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.limits import limit_of
 from penstock.runtime.state import State
 from penstock.runtime.world import World
 

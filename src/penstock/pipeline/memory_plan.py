@@ -17,8 +17,6 @@ from penstock.readers.survey import Survey
 from penstock.readers.uris import is_uri
 from penstock.readers.windows import ALL_WINDOWS_BYTES
 from penstock.runtime.budget import MemoryBudget, Share
-from penstock.runtime.limits import default_limit
-from penstock.runtime.sections import MemorySection
 
 PREFETCH_CAP_BYTES = 64 * MIB
 EVALUATION = "evaluation "
@@ -45,11 +43,6 @@ class StageShares:
         """Those that were planned for a stream: "", or EVALUATION."""
         names = {name: f"{stream}{name.replace('_', ' ')}" for name in cls.__dataclass_fields__}
         return cls(**{key: budget.shares[name] for key, name in names.items() if name in budget.shares})
-
-
-def limit_of(memory: MemorySection) -> int:
-    """The limit of a run in bytes."""
-    return memory.limit if memory.limit is not None else default_limit()
 
 
 def share_model(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
-from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.folder import PLAN_NAME
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
+from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.config.sizes import format_size
-from penstock.pipeline.memory_plan import limit_of
 from penstock.prep.preparing.folder import LOG_NAME, PLAN_NAME
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.journal import Journal
+from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.sections import MemorySection
 

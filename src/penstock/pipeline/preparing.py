@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.pipeline.memory_plan import limit_of
 from penstock.pipeline.merging import merge_batches, merge_options, merged_line, preprocessing_of
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
@@ -13,6 +12,7 @@ from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import Stopped, WatchOptions
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.sections import OnExceed
 from penstock.store.merge import MergeResult

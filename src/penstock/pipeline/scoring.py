@@ -17,12 +17,13 @@ from penstock.pipeline.checkpoint_choice import (
     means_a_checkpoint,
 )
 from penstock.pipeline.feature_meaning import require_same_meaning
-from penstock.pipeline.memory_plan import limit_of, share_model
+from penstock.pipeline.memory_plan import share_model
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.parts import used_features
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import World
 

@@ -11,7 +11,7 @@ from penstock.models.model import Model
 from penstock.pipeline.data import DataSource, find_files, open_source, shuffle_rows
 from penstock.pipeline.data_plan import batch_rows, plan_data_path
 from penstock.pipeline.grouping import group_columns
-from penstock.pipeline.memory_plan import EVALUATION, limit_of, share_model
+from penstock.pipeline.memory_plan import EVALUATION, share_model
 from penstock.pipeline.metric_memory import METRICS, TRAIN_METRICS, share_metrics
 from penstock.pipeline.parts import build_parser
 from penstock.pipeline.requirements import train_section
@@ -19,6 +19,7 @@ from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import model_bytes, step_bytes, unallocated_model
 from penstock.pipeline.task_metrics import evaluation_metrics, training_metrics
 from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor
 
 

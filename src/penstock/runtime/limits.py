@@ -4,6 +4,8 @@ from pathlib import Path
 
 import psutil
 
+from penstock.runtime.sections import MemorySection
+
 CGROUP_FILES = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -28,3 +30,8 @@ def memory_of_machine(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
 def default_limit() -> int:
     """The memory limit of a run that does not set one."""
     return memory_of_machine() * DEFAULT_PARTS // DEFAULT_OF
+
+
+def limit_of(memory: MemorySection) -> int:
+    """The memory limit of a run, in bytes."""
+    return default_limit() if memory.limit is None else memory.limit
