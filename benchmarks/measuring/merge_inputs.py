@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.store.batch_file import save_batch
+
 NUM_FILES, FILE_SAMPLES = 1094, 500
 NUM_FEATURES = 893
 MASK_WIDTHS = {"type": 13, "unit": 60, "x": 150, "y": 150, "queue": 200, "target": 200, "ability": 320}
@@ -22,6 +24,18 @@ def write_inputs(folder: Path, num_files: int) -> None:
             np.savez(path, **random_arrays(number))  # type: ignore[arg-type]
         else:
             shutil.copyfile(folder / f"batch_{number % _DIFFERENT:04d}.npz", path)
+
+
+def write_native_inputs(folder: Path, num_files: int, compression: str) -> None:
+    """Batch files as penstock prep writes them, with groups of ten samples."""
+    folder.mkdir(parents=True)
+    for number in range(num_files):
+        path = folder / f"batch_{number:04d}.batch"
+        if number < _DIFFERENT:
+            groups = np.arange(FILE_SAMPLES, dtype=np.uint64) // 10
+            save_batch(path, {**random_arrays(number), "groups": groups}, compression=compression)
+        else:
+            shutil.copyfile(folder / f"batch_{number % _DIFFERENT:04d}.batch", path)
 
 
 def write_old_inputs(folder: Path, num_files: int) -> None:
