@@ -73,6 +73,7 @@ class DataConfig(Section):
     shuffle_buffer: ByteSize = 64 * MIB
     null_cost: float | str = "error"
     sample_cost_field: str = ""
+    bucket_by: str | None = None
     quota: Annotated[str, Ignored("Penstock has no quotas")] = ""
     kafka: Annotated[bool, Refused("Kafka is not supported")] = False
 

@@ -162,8 +162,8 @@ def test_towers_without_a_metric_that_picks_the_best_are_told_before_training(ca
 
     (remark,) = caplog.messages
     assert remark == (
-        "export_config.best_exporter_metric: evaluation does not give 'auc'; of its towers it gives auc_click, "
-        "auc_buy; without one no checkpoint is the best"
+        "no checkpoint will be the best: export_config.best_exporter_metric is auc where it is not written, and "
+        "evaluation does not give 'auc'; of its towers it gives auc_click, auc_buy"
     )
 
 

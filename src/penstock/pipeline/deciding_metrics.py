@@ -36,7 +36,9 @@ def best_metric_remark(export: ExportConfig, known: Sequence[str]) -> str | None
     """What to say of a run that does not ask for the best, and would have none when it is asked for one later."""
     if _asks_for_best(export) or export.best_exporter_metric in known:
         return None
-    return f"{BEST_METRIC}: {not_given(export.best_exporter_metric, known)}; without one no checkpoint is the best"
+    metric = export.best_exporter_metric
+    default = f"{BEST_METRIC} is {metric} where it is not written"
+    return f"no checkpoint will be the best: {default}, and {not_given(metric, known)}"
 
 
 def early_stopping_problems(

@@ -53,6 +53,17 @@ def test_values_take_the_type_of_the_field(value: str, path: str, expected: obje
     assert edited(f"data_config.{path}={value}")["data_config"][path] == expected
 
 
+def test_null_takes_a_text_out_where_there_may_be_none():
+    changed = edited("data_config.bucket_by=history", "data_config.sample_cost_field=null")
+    assert changed["data_config"]["bucket_by"] == "history"
+    assert changed["data_config"]["sample_cost_field"] == "null"
+
+    assert (
+        "bucket_by"
+        not in edited("data_config.bucket_by=history", "data_config.bucket_by=null")["data_config"]
+    )
+
+
 @pytest.mark.parametrize("section", ['{"lr": 0.5}', "{lr: 0.5}", "{ lr: 0.5 amsgrad: true }"])
 def test_a_section_can_be_given_whole(section: str):
     train = edited(f"train_config.adam_optimizer={section}")["train_config"]

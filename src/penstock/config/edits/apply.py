@@ -11,7 +11,6 @@ from penstock.config.edits.values import value_for
 from penstock.config.errors import Problem
 from penstock.config.paths import KeyPath
 from penstock.config.section import Section
-from penstock.config.shape import ScalarShape
 
 Edits = Sequence[str | tuple[str, Any]] | Mapping[str, Any]
 """PATH=VALUE texts and pairs of path and value, applied in order; or a mapping from path to value."""
@@ -46,8 +45,7 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
 
 def _set(place: Place, value: Any) -> None:
     """Puts a value at a place: a text takes the type of the field, null removes the key."""
-    is_text_field = isinstance(place.shape, ScalarShape) and place.shape.type is str
-    if value is None or (value == "null" and not is_text_field):
+    if value is None or (value == "null" and not place.must_be_text):
         place.remove()
     else:
         place.put(value_for(value, place.shape) if isinstance(value, str) else deepcopy(value))

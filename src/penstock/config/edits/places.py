@@ -9,7 +9,7 @@ from penstock.config.edits.steps import Condition, EditError, Index, Key, Slice,
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
-from penstock.config.shape import AnyShape, ListShape, MapShape, SectionShape, Shape, fields_of
+from penstock.config.shape import AnyShape, ListShape, MapShape, ScalarShape, SectionShape, Shape, fields_of
 
 _FREE = AnyShape()
 
@@ -28,6 +28,13 @@ class Place:
     path: KeyPath
     owner: type[Section] | None = None
     is_one_of_many: bool = False
+
+    @property
+    def must_be_text(self) -> bool:
+        """Whether every word is a text here, `null` too: of a field that may be absent it says so."""
+        if not isinstance(self.shape, ScalarShape) or self.shape.type is not str:
+            return False
+        return self.owner is None or fields_of(self.owner)[str(self.key)].default is not None
 
     def put(self, value: Any) -> None:
         """Sets the value; other members of its one-of group go."""
