@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from penstock.config.errors import DataError
+from penstock.store.damage import DamagedFile
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 """In front of each member: a magic word, and at its end the lengths of a name and of extra fields."""
@@ -33,6 +34,6 @@ def reading_archive(path: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError) as error:
-        raise DataError(
-            f"{path}: is not a whole .npz file (a zip archive): {error}; was it cut short? write it again"
+        raise DamagedFile(
+            f"{path}: is not a whole .npz file (a zip archive): {error}", "was it cut short? write it again"
         ) from error

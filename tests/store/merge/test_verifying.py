@@ -8,7 +8,7 @@ import pytest
 from penstock.store.batch_file import save_batch
 from penstock.store.merge import MergeOptions, SplitShares, merge, verify
 from penstock.store.merge.document import KIND, VERSION, encoded_document
-from tests.store.merge.inputs import write_batches
+from tests.store.merge.inputs import all_bytes, write_batches
 from tests.store.samples import game_arrays
 
 SIZES = (150, 40, 0, 260)
@@ -42,7 +42,24 @@ def test_damage_is_found(tmp_path):
 
     assert "X_train.npy: is damaged: its checksum is" in damaged
     assert "labels_train.npz: has 0 bytes, not " in empty
-    assert missing == f"{tmp_path / 'out' / 'masks_train.npz'}: is missing"
+    assert missing == (
+        f"{tmp_path / 'out' / 'masks_train.npz'}: is missing; penstock merge --restart writes the store anew"
+    )
+
+
+def test_a_damaged_store_is_written_anew_where_that_is_asked_for(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out")
+    whole = all_bytes(tmp_path / "out")
+    content = bytearray(whole["X_train.npy"])
+    content[500] ^= 1
+    (tmp_path / "out" / "X_train.npy").write_bytes(content)
+
+    assert merge(tmp_path / "in", tmp_path / "out").was_whole  # sizes tell nothing of it
+    again = merge(tmp_path / "in", tmp_path / "out", restart=True)
+
+    assert (again.was_whole, again.replaced, again.kept_tasks) == (False, None, 0)
+    assert all_bytes(tmp_path / "out") == whole
 
 
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)

@@ -25,6 +25,7 @@ import numpy as np
 from penstock.config.errors import DataError
 from penstock.store.batch_file.compression import COMPRESSIONS
 from penstock.store.batch_file.header import BatchHeader, StoredArray, check_lengths
+from penstock.store.damage import DamagedFile
 
 MAGIC = b"\x93PNSTOCK"
 VERSION = 1
@@ -63,9 +64,7 @@ def read_native_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHe
     """The header of an open file; DataError if it is damaged, or says that the file should be longer."""
     start = stream.read(_FIRST_READ_BYTES)
     if len(start) < _PREFIX.size:
-        raise DataError(
-            f"{path}: is cut short: it has {file_bytes} bytes and not even a header; write it again"
-        )
+        raise DamagedFile(f"{path}: is cut short: it has {file_bytes} bytes and not even a header")
     _, version, text_bytes, crc = _PREFIX.unpack_from(start)
     if version != VERSION:
         raise DataError(
@@ -75,7 +74,7 @@ def read_native_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHe
     if len(text) < text_bytes <= _MOST_TEXT_BYTES:
         text += stream.read(text_bytes - len(text))
     if len(text) != text_bytes or zlib.crc32(text) != crc:
-        raise DataError(f"{path}: its header is damaged or cut short; write it again")
+        raise DamagedFile(f"{path}: its header is damaged or cut short")
     header = _decoded(path, json.loads(text), file_bytes)
     check_lengths(str(path), {name: array.shape for name, array in header.arrays.items()})
     return header
@@ -99,9 +98,9 @@ def _text(arrays: Sequence[StoredArray], file_bytes: int) -> bytes:
 
 def _decoded(path: Path, document: Mapping[str, Any], file_bytes: int) -> BatchHeader:
     if document["file_bytes"] != file_bytes:
-        raise DataError(
+        raise DamagedFile(
             f"{path}: has {file_bytes} bytes but was written with {document['file_bytes']}: "
-            "it was cut short or something was appended; write it again"
+            "it was cut short or something was appended"
         )
     arrays = {item["name"]: _decoded_array(path, item, file_bytes) for item in document["arrays"]}
     return BatchHeader(path, "native", file_bytes, arrays)
@@ -120,5 +119,5 @@ def _decoded_array(path: Path, item: Mapping[str, Any], file_bytes: int) -> Stor
     is_inside = 0 <= array.offset <= array.offset + array.num_bytes <= file_bytes
     is_whole = array.compression != "none" or array.num_bytes == array.array_bytes
     if not is_inside or not is_whole or array.compression not in COMPRESSIONS or array.dtype.hasobject:
-        raise DataError(f"{path}: array '{array.name}': its header makes no sense; write the file again")
+        raise DamagedFile(f"{path}: array '{array.name}': its header makes no sense", "write the file again")
     return array

@@ -19,6 +19,7 @@ from penstock.config.errors import DataError
 from penstock.store.batch_file.header import BatchHeader, StoredArray, check_lengths
 from penstock.store.batch_file.values import Values, chunks
 from penstock.store.checksums import checksum_of_rest
+from penstock.store.damage import DamagedFile
 from penstock.store.npy_header import MOST_HEADER_BYTES, npy_header_bytes, read_npy_header
 from penstock.store.zip_members import check_readable, member_offset, reading_archive
 
@@ -96,9 +97,8 @@ def _stored_array(
 
 def _check_size(place: str, has_objects: bool, found_bytes: int, array_bytes: int) -> None:
     if not has_objects and found_bytes != array_bytes:
-        raise DataError(
-            f"{place} is cut short or damaged: its shape needs {array_bytes} bytes, but there are {found_bytes}; "
-            "write it again"
+        raise DamagedFile(
+            f"{place} is cut short or damaged: its shape needs {array_bytes} bytes, but there are {found_bytes}"
         )
 
 

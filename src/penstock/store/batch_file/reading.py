@@ -5,10 +5,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
 from penstock.store.batch_file.compression import decompressed, inflated_member
 from penstock.store.batch_file.header import BatchHeader, StoredArray
 from penstock.store.batch_file.values import Values
+from penstock.store.damage import DamagedFile
 
 
 def read_values(header: BatchHeader, array: StoredArray) -> Values:
@@ -23,9 +23,10 @@ def read_values(header: BatchHeader, array: StoredArray) -> Values:
 def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None:
     """Refuse an array whose values, as they were read, have another checksum than the header says."""
     if checksum != array.checksum:
-        raise DataError(
+        raise DamagedFile(
             f"{header.path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
-            f"not {array.checksum:08x}; write the file again"
+            f"not {array.checksum:08x}",
+            "write the file again",
         )
 
 
@@ -43,7 +44,8 @@ def _unpacked(header: BatchHeader, array: StoredArray, stored: NDArray[np.uint8]
         else:
             values = decompressed(array.compression, stored.data, array.array_bytes)
     except ValueError as error:
-        raise DataError(
-            f"{header.path}: array '{array.name}' is damaged: {str(error).rstrip('.')}; write the file again"
+        raise DamagedFile(
+            f"{header.path}: array '{array.name}' is damaged: {str(error).rstrip('.')}",
+            "write the file again",
         ) from error
     return np.frombuffer(values, dtype=np.uint8)

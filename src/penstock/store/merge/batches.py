@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from penstock.store.batch_file import (
     read_header,
 )
 from penstock.store.batch_file.values import values_checksum
+from penstock.store.damage import MissingFile
 from penstock.store.legacy import refuse_pickle
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.merge.batch_paths import BatchPaths, list_batch_files
@@ -52,6 +54,11 @@ class Batches:
         """Of all files."""
         return int(self.num_samples.sum())
 
+    @cached_property
+    def row_bytes(self) -> tuple[int, ...]:
+        """Of a sample, for each array."""
+        return tuple(spec.row_bytes for spec in self.schema.arrays)
+
     def check_unchanged(self, batch: int) -> None:
         """Refuse a file that is not the one whose header was read."""
         path = self.paths[batch]
@@ -65,6 +72,8 @@ class Batches:
 
 def unreadable(path: Path, error: OSError) -> DataError:
     """Says that it is a batch file that cannot be read, and not the store that cannot be written."""
+    if isinstance(error, FileNotFoundError):
+        return MissingFile(f"{path}: is missing")
     return DataError(f"{path}: cannot be read: {error.strerror or error}")
 
 
@@ -99,15 +108,23 @@ def read_batches(
 
     `records` is what a manifest says of the files: one that is another is refused.
     """
+    _modified_ns(paths[0])
     schema = _header(paths[0], None, allow_pickle).schema(names)
     tables = _empty(schema, paths)
     for batch, path in enumerate(paths):
-        modified_ns = path.stat().st_mtime_ns
+        modified_ns = _modified_ns(path)
         header = _header(path, schema, allow_pickle)
         if records and header.record != records[batch]:
             raise DataError(f"{path}: is not the file that {MANIFEST_NAME} lists; run penstock prep again")
         _fill(tables, batch, header, modified_ns)
     return tables
+
+
+def _modified_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> BatchHeader:

@@ -1,10 +1,12 @@
 """From batch files to one store, in two passes and a few megabytes."""
 
 import errno
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.durable import flush_to_disk, sync_path, write_durably
@@ -13,11 +15,13 @@ from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
 from penstock.store.merge.buckets import SCATTERED_NAME, Buckets, plan_buckets
 from penstock.store.merge.crew import Crew
+from penstock.store.merge.curing import curing
 from penstock.store.merge.document import encoded_store, read_store, whole_checksums
 from penstock.store.merge.journal import PartJournal
 from penstock.store.merge.layout import Checksums, Fixed
 from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
+from penstock.store.merge.replacing import difference, has_all_files, store_there
 from penstock.store.merge.room import check_room, reserve
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
 from penstock.store.merge.targets import PartChecksums, write_at
@@ -36,7 +40,12 @@ class MergeResult:
     num_tasks: int
     """Pieces of work; what a killed merge has done of them is kept."""
     kept_tasks: int
-    """What was done before; all, where the store was whole already."""
+    """What was done before."""
+    seconds: float
+    was_whole: bool = False
+    """Whether the same store was there already, so that nothing was written."""
+    replaced: str | None = None
+    """What was other in the store that was there before; None: there was none, or the same."""
 
 
 def merge(
@@ -46,34 +55,70 @@ def merge(
     *,
     options: MergeOptions | None = None,
     progress: ProgressLogger | None = None,
+    replace: bool = True,
+    restart: bool = False,
 ) -> MergeResult:
     """Make one store of all batch files of a folder; it is whole when its manifest.json is there.
 
-    A killed merge is continued by the next one with the same files and options. `progress` counts samples.
+    A killed merge is continued by the next one with the same files and options. `progress` counts samples. The same
+    store is left as it is, by the sizes of its files; `restart` writes it anew. Without `replace` a store that is
+    another is refused.
     """
+    began_at = time.monotonic()
     options = options or MergeOptions()
     check_strategy(strategy, options)
     source, target = Path(intermediate_dir), Path(output_dir)
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
-    batches, source_samples = find_batches(source, options.names, options.allow_pickle)
-    plan = plan_merge(batches, options, source_samples)
-    if progress is not None:
-        progress.total = batches.total_samples
-    if _is_whole(plan, target):
-        return _result(plan, target, 0, 0)
-    return _merge_to(plan, target, strategy == "accumulative", progress)
+    with curing(source):
+        batches, source_samples = find_batches(source, options.names, options.allow_pickle)
+        plan = plan_merge(batches, options, source_samples)
+        if progress is not None:
+            progress.total = batches.total_samples
+        before = store_there(target)
+        other = None if before is None else difference(before, plan)
+        if other is not None and not replace:
+            raise ConfigError(
+                f"{target}: holds a store with {other}; write over it with replace=True, or choose another output_dir"
+            )
+        if before and other is None and not restart and has_all_files(target, before):
+            return _result(plan, target, None, None, began_at)
+        done = _merge_to(plan, target, strategy == "accumulative", restart, progress)
+        return _result(plan, target, done, other, began_at)
+
+
+class _Done(NamedTuple):
+    """Pieces of work, and how many of them were done before."""
+
+    num_tasks: int
+    kept_tasks: int
+
+
+def _result(
+    plan: MergePlan, target: Path, done: _Done | None, replaced: str | None, began_at: float
+) -> MergeResult:
+    return MergeResult(
+        output_dir=target,
+        num_samples=plan.split_counts,
+        num_bytes=sum(item["num_bytes"] for item in read_store(target)["files"]),
+        num_batches=len(plan.batches),
+        num_tasks=done.num_tasks if done else 0,
+        kept_tasks=done.kept_tasks if done else 0,
+        seconds=time.monotonic() - began_at,
+        was_whole=done is None,
+        replaced=replaced,
+    )
 
 
 def _merge_to(
-    plan: MergePlan, target: Path, is_accumulative: bool, progress: ProgressLogger | None
-) -> MergeResult:
+    plan: MergePlan, target: Path, is_accumulative: bool, restart: bool, progress: ProgressLogger | None
+) -> _Done:
     buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
     pieces = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
     staging = staging_folder(target, f"{plan.fingerprint}-{pieces}")
     check_room(target, _needed_bytes(plan, buckets), staging)
     with _clear_errors(target), locked(target):
-        remove_others(target, staging)
+        remove_others(target, None if restart else staging)
         names = plan.splitter.names if plan.options.has_part_files else [file.name for file in plan.files]
         check_free(target, names, staging)
         work = Work(plan, staging, buckets, is_accumulative)
@@ -81,7 +126,7 @@ def _merge_to(
         if not (staging / MANIFEST_NAME).exists():
             kept = _write(work, progress)
         put_in_place(staging, target, plan.options.durable)
-        return _result(plan, target, work.num_tasks, kept)
+        return _Done(work.num_tasks, kept)
 
 
 def _write(work: Work, progress: ProgressLogger | None) -> int:
@@ -142,25 +187,6 @@ def _write_headers(plan: MergePlan, staging: Path, checksums: Checksums) -> None
 
 def _needed_bytes(plan: MergePlan, buckets: Buckets | None) -> int:
     return plan.num_bytes + (0 if buckets is None else buckets.num_bytes)
-
-
-def _is_whole(plan: MergePlan, target: Path) -> bool:
-    """Whether the store is there already, of the same inputs and with the same options."""
-    if not (target / MANIFEST_NAME).exists():
-        return False
-    try:
-        document = read_store(target)
-    except DataError as error:
-        raise ConfigError(f"{error}; to merge here, take it away") from error
-    paths = [(target / item["name"], item["num_bytes"]) for item in document["files"]]
-    return document["fingerprint"] == plan.fingerprint and all(
-        path.is_file() and path.stat().st_size == num_bytes for path, num_bytes in paths
-    )
-
-
-def _result(plan: MergePlan, target: Path, num_tasks: int, kept: int) -> MergeResult:
-    num_bytes = sum(item["num_bytes"] for item in read_store(target)["files"])
-    return MergeResult(target, plan.split_counts, num_bytes, len(plan.batches), num_tasks, kept)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import math
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,10 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.store.batch_file import load_batch, read_array, read_header
 from penstock.store.batch_file.values import Values
+from penstock.store.damage import DamagedFile
 from penstock.store.merge.batches import Batches, unreadable
 
 Rows = NDArray[np.uint8]
@@ -43,19 +44,34 @@ class BatchReader:
         except OSError as error:
             raise unreadable(self.path, error) from error
 
+    def pieces(self, column: int) -> Iterator[memoryview]:
+        """All bytes of an array, in order; each piece stays until the next is asked for."""
+        if not self._batches.is_copyable[self._batch, column]:
+            yield self._decode(column).reshape(-1).data
+            return
+        num_bytes = self.num_samples * self._batches.row_bytes[column]
+        for start in range(0, num_bytes, BUFFER_BYTES):
+            yield self._read(column, start, min(BUFFER_BYTES, num_bytes - start)).data
+
     def chunk_rows(self, column: int) -> int:
         """How many samples of an array to read at a time."""
-        return max(1, BUFFER_BYTES // max(1, self._batches.schema.arrays[column].row_bytes))
+        return max(1, BUFFER_BYTES // max(1, self._batches.row_bytes[column]))
 
     def rows(self, column: int, first: int, count: int) -> Rows:
         """The next samples of an array; they stay until more are asked for."""
         if not self._batches.is_copyable[self._batch, column]:
             return self._decode(column)[first : first + count]
-        row_bytes = self._batches.schema.arrays[column].row_bytes
-        content = self._room(count * row_bytes)
-        self._fill(content, column, first * row_bytes)
-        self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
-        return content.reshape(count, row_bytes)
+        row_bytes = self._batches.row_bytes[column]
+        return self._read(column, first * row_bytes, count * row_bytes).reshape(count, row_bytes)
+
+    def _read(self, column: int, start: int, num_bytes: int) -> Rows:
+        """Bytes of an array as they lie in the file, on top of the checksum of those before."""
+        if len(self._buffer) < num_bytes:
+            self._buffer = np.empty(num_bytes, np.uint8)
+        content = self._buffer[:num_bytes]
+        self._fill(content.data, column, start)
+        self._checksums[column] = zlib.crc32(content, self._checksums.get(column, 0))
+        return content
 
     def checksum(self, column: int) -> int:
         """Of all samples of an array, after the last was read."""
@@ -63,29 +79,25 @@ class BatchReader:
             return zlib.crc32(self._decode(column).data)
         return self._checksums.get(column, 0)
 
-    def _room(self, num_bytes: int) -> Rows:
-        if len(self._buffer) < num_bytes:
-            self._buffer = np.empty(num_bytes, np.uint8)
-        return self._buffer[:num_bytes]
-
-    def _fill(self, content: Rows, column: int, start: int) -> None:
-        offset, filled = int(self._batches.offsets[self._batch, column]) + start, 0
-        while filled < len(content):
+    def _fill(self, content: memoryview, column: int, start: int) -> None:
+        offset = int(self._batches.offsets[self._batch, column]) + start
+        while content:
             try:
-                count = os.preadv(self._source, [content[filled:].data], offset + filled)
+                count = os.preadv(self._source, [content], offset)
             except OSError as error:
                 raise unreadable(self.path, error) from error
             if not count:
                 name = self._batches.schema.arrays[column].name
                 raise DataError(f"{self.path}: ends in array '{name}'; write it again")
-            filled += count
+            content, offset = content[count:], offset + count
 
     def _check(self, column: int, crc: int) -> None:
         expected = int(self._batches.checksums[self._batch, column])
         if expected != crc:
-            raise DataError(
+            raise DamagedFile(
                 f"{self.path}: array '{self._batches.schema.arrays[column].name}' is damaged: its checksum is "
-                f"{crc:08x}, not {expected:08x}; write the file again"
+                f"{crc:08x}, not {expected:08x}",
+                "write the file again",
             )
 
     def _decode(self, column: int) -> Rows:

@@ -51,8 +51,8 @@ def check_ended(output_dir: Path) -> None:
         )
 
 
-def remove_others(output_dir: Path, kept: Path) -> None:
-    """Remove what killed merges of other inputs or with other options left.
+def remove_others(output_dir: Path, kept: Path | None) -> None:
+    """Remove what killed merges of other inputs or with other options left; where nothing is kept, of any.
 
     That is also what they had moved to its place already, and what was left of the store that they replaced.
     """

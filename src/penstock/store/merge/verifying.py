@@ -23,6 +23,7 @@ StoredArrays = Mapping[tuple[str, str], Samples]
 
 SAMPLED_ROWS = 256
 """Samples that are compared value by value."""
+_CURE = "penstock merge --restart writes the store anew"
 
 
 def verify(output_dir: str | Path, intermediate_dir: str | Path, *, allow_pickle: bool = False) -> list[str]:
@@ -49,11 +50,11 @@ def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
     for item in document["files"]:
         path = store / item["name"]
         if not path.is_file():
-            yield f"{path}: is missing"
+            yield f"{path}: is missing; {_CURE}"
         elif path.stat().st_size != item["num_bytes"]:
-            yield f"{path}: has {path.stat().st_size} bytes, not {item['num_bytes']}"
+            yield f"{path}: has {path.stat().st_size} bytes, not {item['num_bytes']}; {_CURE}"
         elif (crc := file_checksum(path)) != item["crc32"]:
-            yield f"{path}: is damaged: its checksum is {crc:08x}, not {item['crc32']:08x}"
+            yield f"{path}: is damaged: its checksum is {crc:08x}, not {item['crc32']:08x}; {_CURE}"
 
 
 def _schema_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> Iterator[str]:
