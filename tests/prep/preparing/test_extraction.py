@@ -1,5 +1,6 @@
 """What a function of the user may give, and how it is understood."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ def given(path: str) -> Any:
     return GIVEN[0]
 
 
-def items(value: Any, group_key: str | None = None) -> list[Any]:
+def items(value: Any, group_key: str | None = None, feature_columns: Sequence[str] = ()) -> list[Any]:
     GIVEN[:] = [value]
     place = f"{__name__}:given"
-    extraction = Extraction(place, SampleSchema(), ReadingSection(), group_key)
+    extraction = Extraction(
+        place, SampleSchema(feature_columns=[*feature_columns]), ReadingSection(), group_key
+    )
     return list(extraction.items(DataFile("game", 1)))
 
 
@@ -39,7 +42,7 @@ def test_samples_are_passed_on_as_they_are():
 def test_groups_are_added_under_their_name():
     [sample] = items([{"features": [1.0], "match": "x"}], "match")
     [arrays] = items([{"strategic_features": np.zeros((2, 3)), "match": np.array(["x", "y"])}], "match")
-    [batch] = items([pa.record_batch({"price": [1.0, 2.0], "match": ["x", "y"]})], "match")
+    [batch] = items([pa.record_batch({"price": [1.0, 2.0], "match": ["x", "y"]})], "match", ["price"])
 
     assert sample["groups"] == group_number("x")
     assert arrays.values.keys() == batch.values.keys() == {"strategic_features", "groups"}
@@ -50,7 +53,7 @@ def test_groups_are_added_under_their_name():
 def test_tables_are_taken_batch_by_batch():
     table = pa.table({"price": [1.0, 2.0, 3.0], "labels_buy": [0, 1, 0]})
 
-    [arrays] = items([table])
+    [arrays] = items([table], feature_columns=["price"])
 
     assert isinstance(arrays, Arrays)
     assert arrays.values["strategic_features"].tolist() == [[1.0], [2.0], [3.0]]

@@ -171,7 +171,7 @@ def test_all_columns_in_groups(tmp_path: Path):
         ),
         (
             {"one": ["aa"]},
-            r"has no column 'aa', which preprocessing\.schema\.feature_groups names; did you mean",
+            r"has no column 'aa', which preprocessing\.schema\.feature_groups names or the first file",
         ),
     ],
 )

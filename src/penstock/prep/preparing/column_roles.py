@@ -41,7 +41,7 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
     """What the declared schema and the names of the columns say."""
     names = [name for name in columns.names if name != ROW_COLUMN]
     if group_key is not None:
-        _check_present(file, names, group_key, "preprocessing.splits.group_key")
+        _check_present(file, names, group_key, "preprocessing.splits.group_key names")
     labels = _heads(
         file, names, declared.label_columns, [*declared.labels], declared.label_prefix, "label_columns"
     )
@@ -94,7 +94,7 @@ def _heads(
     for head in dict.fromkeys((*heads, *given)):
         possible = (given[head],) if head in given else (f"{prefix}{head}", head)
         column = next((name for name in possible if name in names), possible[-1])
-        _check_present(file, names, column, f"{_SCHEMA}.{key}")
+        _check_present(file, names, column, f"{_SCHEMA}.{key} names or the first file has")
         found[head] = column
     return found
 
@@ -104,7 +104,7 @@ def _chosen(file: str, names: Sequence[str], patterns: Sequence[str], key: str) 
     for pattern in patterns:
         fitting = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
-            _check_present(file, names, pattern, f"{_SCHEMA}.{key}")
+            _check_present(file, names, pattern, f"{_SCHEMA}.{key} names or the first file has")
         chosen += sorted(fitting, key=natural_key)
     return tuple(dict.fromkeys(chosen))
 
@@ -121,9 +121,9 @@ def _others(file: str, columns: pa.Schema, names: Sequence[str], may_be_none: bo
     return tuple(names)
 
 
-def _check_present(file: str, names: Sequence[str], name: str, key: str) -> None:
+def _check_present(file: str, names: Sequence[str], name: str, who: str) -> None:
     if name not in names:
-        raise DataError(f"{file}: has no column '{name}', which {key} names; {hint(name, names)}")
+        raise DataError(f"{file}: has no column '{name}', which {who}; {hint(name, names)}")
 
 
 def batch_arrays(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.column_roles import batch_arrays, find_roles
+from penstock.prep.preparing.column_roles import Roles, batch_arrays, find_roles
 from penstock.prep.preparing.extract_function import load_extract
 from penstock.prep.preparing.feature_groups import split_arrays, split_sample
 from penstock.prep.preparing.split_groups import groups_of, sample_group
@@ -41,6 +41,7 @@ class Arrays:
 
 
 Item = Sample | Arrays
+_COLUMNS = (pa.RecordBatch, pa.Table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,19 @@ class Extraction:
         """How arrays are called."""
         return ArrayNames(self.declared.features_name, self.declared.label_prefix, self.declared.mask_prefix)
 
+    def first(self, file: DataFile) -> "tuple[Extraction, Item] | None":
+        """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
+        extraction = self
+        if self.place is None:
+            extraction = self._with_columns(survey(self.reading, [file], Wanted()).columns, file.path)
+        for given in extraction._given(file):
+            if self.place is not None and isinstance(given, _COLUMNS):
+                extraction = self._with_columns(given.schema, file.path)
+            for item in extraction._understood(given, file.path, 0):
+                if not isinstance(item, Arrays) or item.num_samples:
+                    return extraction, item
+        return None
+
     def items(self, file: DataFile) -> Iterator[Item]:
         """What a file gives, in order, with groups where they are wanted."""
         number = 0
@@ -66,6 +80,18 @@ class Extraction:
             for item in self._understood(given, file.path, number):
                 yield item
                 number += item.num_samples if isinstance(item, Arrays) else 1
+
+    def _with_columns(self, columns: pa.Schema, file: str) -> "Extraction":
+        """These columns, in this order, are those of all files, which may have them in another."""
+        roles = find_roles(columns, self.declared, self.group_key, file)
+        named_groups = {group: list(names) for group, names in roles.feature_groups.items()}
+        known = {
+            "feature_columns": list(roles.features),
+            "feature_groups": {**self.declared.feature_groups, **named_groups},
+            "label_columns": dict(roles.labels),
+            "mask_columns": dict(roles.masks),
+        }
+        return replace(self, declared=self.declared.model_copy(update=known))
 
     def _given(self, file: DataFile) -> Iterable[Any]:
         if self.place is None:
@@ -110,10 +136,21 @@ class Extraction:
 
     def _of_batch(self, batch: pa.RecordBatch, file: str, number: int) -> Arrays:
         roles = find_roles(batch.schema, self.declared, self.group_key, file)
+        self._check_named(roles, file)
         arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
             arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file)
         return Arrays(arrays)
+
+    def _check_named(self, roles: Roles, file: str) -> None:
+        """Features are never taken by the place of their columns, which may be another in every file."""
+        declared = self.declared
+        if declared.feature_columns or declared.feature_groups or roles.features == (declared.features_name,):
+            return
+        raise DataError(
+            f"{file}: gives columns, but the first sample was a dict, so that nobody knows which are features in "
+            "which order; name them in preprocessing.schema.feature_columns"
+        )
 
     def _of_arrays(self, given: Mapping[str, Any], file: str) -> Arrays:
         """Arrays by their names, or in the form of a sample."""

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.prep.preparing.column_roles import find_roles
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import failing
 from penstock.prep.preparing.feature_groups import group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
-from penstock.readers.survey import Wanted, survey
 from penstock.store.builder import Sample
 from penstock.store.inference import inferred_schema
 from penstock.store.schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
@@ -30,27 +28,11 @@ class Found:
 def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str, str]) -> Found | None:
     """What the first sample of a file tells; None where it gives none. `feature_types` has that of each array."""
     with failing(file, extraction.place):
-        resolved = _with_columns(extraction, file)
-        first = next(iter(resolved.items(file)), None)
-        return None if first is None else Found(resolved, _schema(first, resolved, feature_types, file.path))
-
-
-def _with_columns(extraction: Extraction, file: DataFile) -> Extraction:
-    """Without a function of the user: the columns of the first file, in its order, are those of all."""
-    if extraction.place is not None:
-        return extraction
-    columns = survey(extraction.reading, [file], Wanted()).columns
-    roles = find_roles(columns, extraction.declared, extraction.group_key, file.path)
-    known = {
-        "feature_columns": list(roles.features),
-        "feature_groups": {
-            **extraction.declared.feature_groups,
-            **{group: list(names) for group, names in roles.feature_groups.items()},
-        },
-        "label_columns": dict(roles.labels),
-        "mask_columns": dict(roles.masks),
-    }
-    return replace(extraction, declared=extraction.declared.model_copy(update=known))
+        found = extraction.first(file)
+        if found is None:
+            return None
+        resolved, first = found
+        return Found(resolved, _schema(first, resolved, feature_types, file.path))
 
 
 def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str], file: str) -> StoreSchema:
