@@ -2,10 +2,11 @@
 
     cd benchmarks; python -m measuring.merge_ways WAY INPUTS OUTPUTS
 
-prints seconds, and the peak memory beyond what the process had when it had imported everything.
+prints seconds, those of processors, and the peak memory at the start, when everything is imported, and at the end.
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,21 +22,21 @@ from penstock.store.merge import MergeOptions, merge
 
 
 def penstock_merge(inputs: Path, outputs: Path) -> None:
-    """Bytes to their places; as the others, without waiting for the disk."""
-    merge(inputs, outputs, options=MergeOptions(durable=False))
-
-
-def penstock_durable(inputs: Path, outputs: Path) -> None:
     """The default: a journal, and nothing is done before it is on disk."""
     merge(inputs, outputs)
 
 
+def penstock_not_waiting(inputs: Path, outputs: Path) -> None:
+    """Without waiting for the disk."""
+    merge(inputs, outputs, options=MergeOptions(durable=False))
+
+
 def penstock_shuffled(inputs: Path, outputs: Path) -> None:
     """In random order."""
-    merge(inputs, outputs, options=MergeOptions(durable=False, shuffle=True))
+    merge(inputs, outputs, options=MergeOptions(shuffle=True))
 
 
-def load_and_write(inputs: Path, outputs: Path) -> None:
+def load_and_write(inputs: Path, outputs: Path, waits: bool = False) -> None:
     """np.load each file, and write each of its arrays at its offset."""
     outputs.mkdir()
     paths = sorted(inputs.iterdir())
@@ -53,7 +54,15 @@ def load_and_write(inputs: Path, outputs: Path) -> None:
                 files[name].seek(offsets[name] + number * array.nbytes)
                 files[name].write(array.data)
     for file in files.values():
+        file.flush()
+        if waits:
+            os.fsync(file.fileno())
         file.close()
+
+
+def load_and_write_and_wait(inputs: Path, outputs: Path) -> None:
+    """The same, until all is on disk."""
+    load_and_write(inputs, outputs, waits=True)
 
 
 def accumulate(inputs: Path, outputs: Path) -> None:
@@ -88,9 +97,10 @@ WAYS: dict[str, Callable[[Path, Path], None]] = {
     way.__name__: way
     for way in (
         penstock_merge,
-        penstock_durable,
+        penstock_not_waiting,
         penstock_shuffled,
         load_and_write,
+        load_and_write_and_wait,
         accumulate,
         lists_of_dicts,
     )
@@ -101,10 +111,11 @@ def main() -> None:
     """Run one way, and print what it took."""
     way, inputs, outputs = WAYS[sys.argv[1]], Path(sys.argv[2]), Path(sys.argv[3])
     start_bytes = resident_peak_bytes()
-    started_at = time.perf_counter()
+    started_at, busy_at = time.perf_counter(), time.process_time()
     way(inputs, outputs)
-    seconds = time.perf_counter() - started_at
-    print(json.dumps({"seconds": seconds, "start": start_bytes, "peak": resident_peak_bytes()}))
+    seconds, busy_seconds = time.perf_counter() - started_at, time.process_time() - busy_at
+    peak_bytes = resident_peak_bytes()
+    print(json.dumps({"seconds": seconds, "busy": busy_seconds, "start": start_bytes, "peak": peak_bytes}))
 
 
 if __name__ == "__main__":

@@ -19,22 +19,19 @@ def copy_batches(plan: MergePlan, folder: Path, batches: range) -> PartChecksums
             with BatchReader(plan.batches, batch) as reader:
                 for column in plan.columns:
                     if isinstance(numbers, int):
-                        _copy_whole(plan, reader, column, *_target(plan, batch, numbers, column), targets)
+                        _copy_whole(reader, column, *_target(plan, batch, numbers, column), targets)
                     else:
                         _copy_split(plan, reader, column, batch, numbers, targets)
     return targets.checksums
 
 
-def _copy_whole(
-    plan: MergePlan, reader: BatchReader, column: int, place: Place, first_row: int, targets: Targets
-) -> None:
+def _copy_whole(reader: BatchReader, column: int, place: Place, first_row: int, targets: Targets) -> None:
     """All samples go to the same split: its bytes are those of the file."""
-    step = reader.chunk_rows(column)
-    for first in range(0, reader.num_samples, step):
-        rows = reader.rows(column, first, min(step, reader.num_samples - first))
-        targets.write_unchecked(place, first_row + first, rows)
-    num_bytes = reader.num_samples * plan.batches.schema.arrays[column].row_bytes
-    targets.add(place, reader.checksum(column), num_bytes)
+    first = position = place.offset + first_row * place.array.row_bytes
+    for piece in reader.pieces(column):
+        targets.write_bytes(place.file, piece, position)
+        position += len(piece)
+    targets.add(place, reader.checksum(column), position - first)
 
 
 def _copy_split(

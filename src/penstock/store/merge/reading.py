@@ -70,7 +70,7 @@ class BatchReader:
             self._buffer = np.empty(num_bytes, np.uint8)
         content = self._buffer[:num_bytes]
         self._fill(content.data, column, start)
-        self._checksums[column] = zlib.crc32(content, self._checksums.get(column, 0))
+        self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
         return content
 
     def checksum(self, column: int) -> int:
@@ -88,7 +88,7 @@ class BatchReader:
                 raise unreadable(self.path, error) from error
             if not count:
                 name = self._batches.schema.arrays[column].name
-                raise DataError(f"{self.path}: ends in array '{name}'; write it again")
+                raise DamagedFile(f"{self.path}: ends in array '{name}'")
             content, offset = content[count:], offset + count
 
     def _check(self, column: int, crc: int) -> None:

@@ -24,19 +24,13 @@ class Targets:
 
     def write(self, place: Place, first_row: int, rows: Rows) -> None:
         """Write samples to a place from its sample `first_row` on."""
-        self.write_unchecked(place, first_row, rows)
+        content = rows.reshape(-1).data
+        self.write_bytes(place.file, content, place.offset + first_row * place.array.row_bytes)
         crc, num_bytes = self.checksums.get(place.key, (0, 0))
-        self.checksums[place.key] = zlib.crc32(rows.data, crc), num_bytes + rows.nbytes
-
-    def write_unchecked(self, place: Place, first_row: int, rows: Rows) -> None:
-        """The same for samples whose checksum is told by `add` when all of them are written."""
-        if rows.size:
-            self.write_bytes(
-                place.file, rows.reshape(-1).data, place.offset + first_row * place.array.row_bytes
-            )
+        self.checksums[place.key] = zlib.crc32(content, crc), num_bytes + len(content)
 
     def add(self, place: Place, crc: int, num_bytes: int) -> None:
-        """Tell the checksum of what was written."""
+        """Tell the checksum of bytes that were written to a place."""
         self.checksums[place.key] = joined(self.checksums.get(place.key, (0, 0)), (crc, num_bytes))
 
     def write_bytes(self, name: str, content: memoryview, position: int) -> None:
