@@ -15,6 +15,13 @@ SkipMerge = Annotated[bool, typer.Option("--skip-merge", help="Leave the batch f
 Restart = Annotated[
     bool, typer.Option("--restart", help="Remove the batch files of an earlier preparation and begin anew.")
 ]
+KeepDone = Annotated[
+    bool,
+    typer.Option(
+        "--keep-done",
+        help="Go on after the module of extract was changed; what is done stays as its text before made it.",
+    ),
+]
 IntermediateDir = Annotated[
     str | None, typer.Option("--intermediate-dir", metavar="DIR", help="Where batch files are.")
 ]
@@ -25,6 +32,7 @@ def prep(
     parallel: Parallel = None,
     skip_merge: SkipMerge = False,
     restart: Restart = False,
+    keep_done: KeepDone = False,
     intermediate_dir: IntermediateDir = None,
     memory: options.Memory = None,
     sets: options.Sets = None,
@@ -46,7 +54,7 @@ def prep(
         if Debug.shown:
             logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
         try:
-            result = prepare(run, merge=not skip_merge, restart=restart, plain=plain)
+            result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
         except Stopped as stopped:
             fail(str(stopped), stopped.exit_code)
         print("\n".join(result.lines()))

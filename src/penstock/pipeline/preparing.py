@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.config.errors import ConfigError
 from penstock.pipeline.merging import merge_batches, merge_options, merged_line, preprocessing_of
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
@@ -35,14 +36,22 @@ class PrepResult:
 
 
 def prepare(
-    run: RunConfig | str | Path, *, merge: bool = True, restart: bool = False, plain: bool = False
+    run: RunConfig | str | Path,
+    *,
+    merge: bool = True,
+    restart: bool = False,
+    keep_done: bool = False,
+    plain: bool = False,
 ) -> PrepResult:
     """Make batch files of raw files, and a store of them, as the `preprocessing` section of a run file says.
 
-    What an earlier call has done is kept; `restart` begins anew. `merge=False` leaves the batch files as they are.
+    What an earlier call has done is kept; `restart` begins anew. With `keep_done`, it is kept also where the module of
+    extract was changed since, and the rest is done with its new text. `merge=False` leaves the batch files as they are.
     """
     run = run if isinstance(run, RunConfig) else load_run(run)
     section = preprocessing_of(run)
+    if restart and keep_done:
+        raise ConfigError("--restart removes what is done and --keep-done keeps it; choose one of them")
     if merge:
         merge_options(run)  # what cannot be merged is told before hours of work
     with measured(section, run.memory) as monitor:
@@ -52,12 +61,12 @@ def prepare(
             monitor=monitor,
             stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
         )
-        prepared = _prepare_files(run, watching, restart)
+        prepared = _prepare_files(run, watching, restart, keep_done)
         merged = merge_batches(run, monitor, plain=plain) if merge else None
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
-def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool) -> PrepSummary:
+def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool, keep_done: bool) -> PrepSummary:
     """The batch files. A first Ctrl-C ends it in good order, since a task that is left anywhere is done again."""
     with stop_on_signal(at_once=True) as stop:
         try:
@@ -66,6 +75,7 @@ def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool) -> Pre
                 reading_of(run),
                 limit_bytes=limit_of(run.memory),
                 restart=restart,
+                keep_done=keep_done,
                 watching=replace(watching, stop=stop),
             )
         except KeyboardInterrupt:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.folder import Plan, PrepFolder, paths_difference, settings_difference
+from penstock.prep.preparing.folder import Plan, PrepFolder
 from penstock.readers.files import DataFile
 from penstock.store.schema import ArraySpec, StoreSchema
 
@@ -28,13 +28,13 @@ def test_a_plan_is_read_as_it_was_written(folder: PrepFolder):
 
 
 def test_nothing_is_lost_where_no_task_is_done(folder: PrepFolder):
-    assert folder.may_go_on(PLAN, {"batch_size": 4}, FILES)
-    assert not folder.may_go_on(PLAN, {"batch_size": 5}, FILES)
+    assert folder.going_on(PLAN, {"batch_size": 4}, FILES) == PLAN
+    assert folder.going_on(PLAN, {"batch_size": 5}, FILES) is None
     (folder.path / "tasks" / "task_00000.json").write_text("{}")
     with pytest.raises(
         DataError, match=r"was begun with something else: batch_size was 4 and is 5; put it back"
     ):
-        folder.may_go_on(PLAN, {"batch_size": 5}, FILES)
+        folder.going_on(PLAN, {"batch_size": 5}, FILES)
 
 
 def test_clearing_removes_what_a_preparation_wrote(folder: PrepFolder):
@@ -52,10 +52,10 @@ def test_clearing_removes_what_a_preparation_wrote(folder: PrepFolder):
     assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
 
 
-def test_differences_are_told_by_name():
-    assert settings_difference({"a": 1, "b": None}, {"a": 1}) is None
-    assert settings_difference({"a": 1}, {"a": "x"}) == 'a was 1 and is "x"'
-    assert paths_difference(["a", "b"], ["a", "b"]) is None
-    assert paths_difference(["a", "b"], ["b", "a"]) == "the inputs are in another order"
-    assert paths_difference(["a"], ["a", "b"]) == "input b is new"
-    assert paths_difference(["a", "b"], ["a"]) == "input b is gone"
+def test_a_log_alone_is_ours(tmp_path: Path):
+    (tmp_path / "log.jsonl").write_text('{"event": "memory", "time": 1.0}\n')
+    assert PrepFolder(tmp_path).load_plan() is None
+
+    (tmp_path / "log.jsonl").write_text("somebody else's\n")
+    with pytest.raises(DataError, match=r"holds log\.jsonl, which penstock prep did not begin"):
+        PrepFolder(tmp_path).load_plan()

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.preparing.failures import FileFailed
+from penstock.prep.preparing.folder import PrepFolder
 from penstock.prep.preparing.preparing import prepare
 from penstock.store.manifest import Manifest
 from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
@@ -165,8 +166,48 @@ def test_another_version_of_the_function_is_noticed(desk: Path):
     with (desk / "rawgame.py").open("a") as module:
         module.write("# another version\n")
 
-    with pytest.raises(DataError, match="checksum of the module of extract was"):
+    with pytest.raises(DataError) as error:
         prepare(section(desk))
+
+    assert str(error.value) == (
+        f"{desk}/batches: the module of extract ({desk}/rawgame.py) was changed since it was begun; go on with "
+        "--keep-done, which keeps what the text before has made and does the rest with this one, or start anew with "
+        "--restart"
+    )
+
+
+def test_what_is_done_may_be_kept_after_the_function_was_mended(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    games = write_games(desk / "raw", [3, 5, 4])
+    games[1].write_text("0 1 2 3\n1 1 2 what\n")
+    with pytest.raises(FileFailed):
+        prepare(section(desk))
+
+    module = desk / "rawgame.py"
+    mended = 'float(value) for value in seen if value != "what"] + [7.0] * ("what" in seen)'
+    module.write_text(module.read_text().replace("float(value) for value in seen]", mended))
+    keys = {"parallel": True, "num_workers": 1}
+    summary = prepare(section(desk, **keys), keep_done=True)
+
+    assert (summary.num_samples, summary.kept_tasks) == (9, 1)
+    assert prepared_arrays(desk / "batches")["strategic_features"][4].tolist() == [1, 2, 7]
+    [earlier] = PrepFolder(desk / "batches").load_plan().earlier
+    assert earlier["tasks"] == [0]
+    assert log_events(desk / "batches", "earlier_texts")[0]["tasks"] == [[0]]
+    assert prepare(section(desk, **keys)).kept_tasks == 3
+
+
+def test_files_that_were_left_out_are_tried_again_with_a_mended_function(desk: Path):
+    games = write_games(desk / "raw", [3, 5])
+    games[1].write_text("0 1 2 what\n")
+    assert prepare(section(desk, on_error="skip")).num_samples == 3
+
+    games[1].write_text("0 1 2 3\n")
+    with (desk / "rawgame.py").open("a") as module:
+        module.write("# another version\n")
+    summary = prepare(section(desk, on_error="skip"), keep_done=True)
+
+    assert (summary.num_samples, summary.left_out) == (4, {})
 
 
 def test_other_inputs_are_noticed(desk: Path):
@@ -181,11 +222,13 @@ def test_other_inputs_are_noticed(desk: Path):
     with pytest.raises(DataError, match=r"input .*game_1\.txt had 26 bytes and has 34; put it back"):
         prepare(section(desk))
     games[1].unlink()
-    with pytest.raises(DataError, match=r"input .*game_1\.txt is gone; put it back"):
+    with pytest.raises(
+        DataError, match=r"was begun with other files: .*game_1\.txt is gone; put back, start"
+    ):
         prepare(section(desk))
     games[1].write_text(before)
     (desk / "raw" / "game_2.txt").write_text("0 0 0 0\n")
-    with pytest.raises(DataError, match=r"input .*game_2\.txt is new; put it back"):
+    with pytest.raises(DataError, match=r"other files: .*game_2\.txt was added; start anew with --restart"):
         prepare(section(desk))
 
 
@@ -204,8 +247,6 @@ def test_a_folder_with_other_things_in_it_is_left_alone(desk: Path):
 
 
 def test_two_at_once_are_refused(desk: Path):
-    from penstock.prep.preparing.folder import PrepFolder
-
     write_games(desk / "raw", [3])
     with (
         PrepFolder(desk / "batches").locked(),

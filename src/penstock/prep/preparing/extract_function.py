@@ -36,8 +36,12 @@ def load_extract(place: str) -> Extract:
 
 def source_checksum(place: str) -> int | None:
     """Of the module's text, so that another version of the function is noticed; None where there is no text."""
+    file = module_file(place)
+    return None if file is None else file_checksum(file)
+
+
+def module_file(place: str) -> Path | None:
+    """The file with the text of the function; None where there is none."""
     module = inspect.getmodule(inspect.unwrap(load_extract(place)))
     file = None if module is None else getattr(module, "__file__", None)
-    if file is None or not Path(file).is_file():
-        return None
-    return file_checksum(Path(file))
+    return None if file is None or not Path(file).is_file() else Path(file)

@@ -8,18 +8,18 @@ log.jsonl             how it went
 """
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.prep.preparing.changes import MODULE_CHECKSUM, PUT_BACK, change_since
 from penstock.prep.preparing.inputs import is_same_input
-from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord
+from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord, record_path
 from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
@@ -32,7 +32,6 @@ PLAN_NAME = "preparation.json"
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"
 _VERSION = 1
-_ADVICE = "put it back as it was, start anew with --restart, or choose another intermediate_dir"
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,22 @@ class Plan:
     """The paths of the inputs, task by task."""
     schema: StoreSchema
     columns: Mapping[str, Any]
-    """The columns of the first file, where files are read by columns."""
+    """Those of the first file, where it gives columns."""
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    """What was made with texts of the module of extract that were changed since: its checksum and tasks."""
+
+    @property
+    def paths(self) -> list[str]:
+        """All inputs, in order."""
+        return [path for paths in self.tasks for path in paths]
+
+
+def check_finished(intermediate_dir: Path) -> None:
+    """Refuse batch files of a preparation that has not ended."""
+    if (intermediate_dir / PLAN_NAME).exists() and not (intermediate_dir / MANIFEST_NAME).exists():
+        raise DataError(
+            f"{intermediate_dir}: its batch files are not finished; run penstock prep, which goes on with them"
+        )
 
 
 class PrepFolder:
@@ -101,6 +115,7 @@ class PrepFolder:
             tasks=tuple(tuple(paths) for paths in body["tasks"]),
             schema=StoreSchema.from_document(body["schema"]),
             columns=body["columns"],
+            earlier=tuple(body.get("earlier", ())),
         )
 
     def save_plan(self, plan: Plan) -> None:
@@ -111,22 +126,41 @@ class PrepFolder:
             "tasks": [list(paths) for paths in plan.tasks],
             "schema": plan.schema.as_document(),
             "columns": dict(plan.columns),
+            "earlier": [dict(text) for text in plan.earlier],
         }
         write_document(self.path / PLAN_NAME, _KIND, _VERSION, body)
 
-    def may_go_on(self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile]) -> bool:
-        """Whether settings and files are those it was begun with.
+    def going_on(
+        self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile], keep_done: bool = False
+    ) -> Plan | None:
+        """What to go on with, where settings and files are those it was begun with.
 
         Others are refused, naming the first that differs, unless no task is done: then nothing is lost by beginning
-        anew.
+        anew, which None says. `keep_done`: a function that was mended is used from now on.
         """
-        before = [path for paths in plan.tasks for path in paths]
-        difference = settings_difference(plan.settings, settings) or paths_difference(
-            before, [file.path for file in files]
-        )
-        if difference is not None and any((self.path / TASKS_FOLDER).glob("task_*.json")):
-            raise self._changed(difference)
-        return difference is None
+        change = change_since(plan.settings, settings, plan.paths, [file.path for file in files])
+        if change is None:
+            return plan
+        if not any((self.path / TASKS_FOLDER).glob("task_*.json")):
+            return None
+        if not (keep_done and change.may_keep_done):
+            raise DataError(f"{self.path}: {change.line}")
+        mended = self._mended(plan, settings)
+        self.save_plan(mended)
+        return mended
+
+    def _mended(self, plan: Plan, settings: Mapping[str, Any]) -> Plan:
+        """The same with another text of the function; tasks of which files were left out are done again with it."""
+        known = {number for text in plan.earlier for number in text["tasks"]}
+        kept = []
+        for number in range(len(plan.tasks)):
+            record = TaskRecord.load(self.path, number)
+            if record is not None and record.left_out:
+                record_path(self.path, number).unlink()
+            elif record is not None and number not in known:
+                kept.append(number)
+        text = {"checksum": plan.settings.get(MODULE_CHECKSUM), "tasks": kept}
+        return replace(plan, settings=settings, earlier=(*plan.earlier, text))
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
         """The record of a task that need not be done again; its inputs must be those that were read."""
@@ -143,11 +177,13 @@ class PrepFolder:
         return record
 
     def _changed(self, difference: str) -> DataError:
-        return DataError(f"{self.path}: was begun with something else: {difference}; {_ADVICE}")
+        return DataError(f"{self.path}: was begun with something else: {difference}; {PUT_BACK}")
 
     def _check_empty(self) -> None:
         others = [
-            path.name for path in self.path.iterdir() if path.name[0] != "." and path.name != TASKS_FOLDER
+            path.name
+            for path in self.path.iterdir()
+            if path.name[0] != "." and path.name != TASKS_FOLDER and not _is_log(path)
         ]
         if others:
             raise DataError(
@@ -155,21 +191,9 @@ class PrepFolder:
             )
 
 
-def settings_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """The first setting that is another, in words."""
-    for key in {**old, **new}:
-        if old.get(key) != new.get(key):
-            return f"{key} was {json.dumps(old.get(key))} and is {json.dumps(new.get(key))}"
-    return None
-
-
-def paths_difference(old: Sequence[str], new: Sequence[str]) -> str | None:
-    """The first file that is new or gone, in words."""
-    before, now = set(old), set(new)
-    for path in new:
-        if path not in before:
-            return f"input {path} is new"
-    for path in old:
-        if path not in now:
-            return f"input {path} is gone"
-    return None if list(old) == list(new) else "the inputs are in another order"
+def _is_log(path: Path) -> bool:
+    """Whether a file is what is left of a preparation that found no first sample."""
+    if path.name != LOG_NAME:
+        return False
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        return lines.readline().startswith('{"event": ')

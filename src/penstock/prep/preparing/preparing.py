@@ -38,12 +38,14 @@ def prepare(
     *,
     limit_bytes: int | None = None,
     restart: bool = False,
+    keep_done: bool = False,
     watching: WatchOptions | None = None,
 ) -> PrepSummary:
     """Write the batch files of all raw files, as far as they are not there yet, and their manifest last.
 
     `reading` tells how columns are read where no function extracts samples; `limit_bytes` is what all processes may
-    take; `restart` removes what an earlier preparation wrote to the folder.
+    take; `restart` removes what an earlier preparation wrote to the folder; `keep_done` goes on after the function was
+    changed, with what its text before has made.
     """
     reading = reading or ReadingSection(with_header=True)
     preparation = _Preparation(section, reading, default_limit() if limit_bytes is None else limit_bytes)
@@ -51,7 +53,7 @@ def prepare(
     with preparation.folder.locked(), redirect_stdout(sys.stderr):
         if restart:
             preparation.folder.clear()
-        return preparation.run(watching or WatchOptions())
+        return preparation.run(watching or WatchOptions(), keep_done)
 
 
 class _Preparation:
@@ -67,10 +69,10 @@ class _Preparation:
         self._files = list_inputs(section.input_path, of_any_kind=section.extract is not None)
         self.folder = PrepFolder(Path(section.intermediate_dir))
 
-    def run(self, watching: WatchOptions) -> PrepSummary:
+    def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
         """Do what is not done yet."""
         with watching.stage("finding the schema"):
-            plan = self._plan()
+            plan = self._plan(keep_done)
         self.folder.remove_torn()
         tasks = same_tasks(self._files, plan.tasks)
         kept = [record for task in tasks if (record := self.folder.done(task, self._skips))]
@@ -82,6 +84,8 @@ class _Preparation:
         with watching.stage("preparing"), self._executor(work, len(waiting)) as executor:
             log = self.folder.path / LOG_NAME
             with Watch(log, tasks, kept, watching, executor.num_workers) as watch:
+                if plan.earlier:
+                    watch.write("earlier_texts", tasks=[text["tasks"] for text in plan.earlier])
                 executor.run(work, waiting, watch)
         records = [watch.records[task.number] for task in tasks]
         self._write_manifest(plan, records)
@@ -98,12 +102,13 @@ class _Preparation:
         )
         return executing(self._section, num_tasks, room)
 
-    def _plan(self) -> Plan:
+    def _plan(self, keep_done: bool) -> Plan:
         """What was begun here before, if it is the same as what is wanted now; else what begins now."""
         begun = self.folder.load_plan()
         if begun is not None:
-            if self.folder.may_go_on(begun, self._settings, self._files):
-                return begun
+            plan = self.folder.going_on(begun, self._settings, self._files, keep_done)
+            if plan is not None:
+                return plan
             self.folder.clear()
         search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
         found = find_schema_apart(search) if self._section.parallel else find_schema(search)

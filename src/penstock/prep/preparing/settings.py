@@ -3,6 +3,7 @@
 from typing import Any
 
 from penstock.config.plain import section_data
+from penstock.prep.preparing.changes import MODULE_CHECKSUM
 from penstock.prep.preparing.extract_function import source_checksum
 from penstock.prep.preparing.extraction import Extraction
 from penstock.prep.preparing.feature_groups import group_arrays
@@ -53,7 +54,7 @@ def decisive_settings(section: Preprocessing, reading: ReadingSection) -> dict[s
     if section.extract is None:
         settings["data_config"] = section_data(reading, full=True)
     else:
-        settings["checksum of the module of extract"] = source_checksum(section.extract)
+        settings[MODULE_CHECKSUM] = source_checksum(section.extract)
     return settings
 
 
