@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         read_tfrecord,
     )
     from penstock.pipeline.evaluation import evaluate
+    from penstock.pipeline.folder_merging import merge
     from penstock.pipeline.parts import build_batch, build_model
     from penstock.pipeline.prediction import predict
     from penstock.pipeline.preparing import PrepResult, prepare
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
     from penstock.store.batch_file import load_batch, save_batch
-    from penstock.store.merge import merge
     from penstock.store.samples import arrays_to_samples, samples_to_arrays
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
@@ -58,6 +58,7 @@ _PLACES = {
     "read_store": "penstock.pipeline.dataset.reading",
     "read_tfrecord": "penstock.pipeline.dataset.reading",
     "evaluate": "penstock.pipeline.evaluation",
+    "merge": "penstock.pipeline.folder_merging",
     "build_batch": "penstock.pipeline.parts",
     "build_model": "penstock.pipeline.parts",
     "create_dataloader": "penstock.pipeline.dataloader",
@@ -74,7 +75,6 @@ _PLACES = {
     "World": "penstock.runtime.world",
     "load_batch": "penstock.store.batch_file",
     "save_batch": "penstock.store.batch_file",
-    "merge": "penstock.store.merge",
     "arrays_to_samples": "penstock.store.samples",
     "samples_to_arrays": "penstock.store.samples",
     "Batch": "penstock.tensors.batch",

@@ -28,8 +28,9 @@ def test_prep_makes_a_store(games: Desk):
     assert lines[0].startswith("prepared  9 samples of 2 files in 3 batch files, ")
     assert lines[1].endswith("samples/s, one process")
     assert lines[2].startswith("merged    3 batch files to store: train 9; ")
-    assert lines[3].startswith("memory    at most ")
-    assert all(stage in lines[3] for stage in ("finding the schema", "preparing", "merging"))
+    assert lines[3].startswith("time      ")
+    assert lines[4].startswith("memory    at most ")
+    assert all(stage in lines[4] for stage in ("finding the schema", "preparing", "merging"))
     assert np.load("store/X_train.npy", mmap_mode="r").shape == (9, 3)
     assert np.load("store/labels_train.npz")["action"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1]
     assert np.load("store/masks_train.npz")["action"].sum() == 9
@@ -45,7 +46,12 @@ def test_the_steps_one_by_one(games: Desk):
     merged = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other", "--verify")
 
     assert merged.exit_code == 0, merged.stderr
-    assert [line.split()[0] for line in merged.stdout.splitlines()] == ["merged", "verified", "memory"]
+    assert [line.split()[0] for line in merged.stdout.splitlines()] == [
+        "merged",
+        "time",
+        "verified",
+        "memory",
+    ]
     assert np.load("store/X_train.npy").shape == (9, 3)
 
 
@@ -80,7 +86,38 @@ def test_verify_finds_a_store_that_was_changed(games: Desk):
     done = games.penstock("merge", "prep.yaml", "--verify")
 
     assert done.exit_code == 1
-    assert "X_train.npy" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: store/X_train.npy: is damaged: its checksum is ")
+    assert done.stderr.endswith("; penstock merge --restart writes the store anew\n")
+    assert games.penstock("merge", "prep.yaml", "--restart", "--verify").exit_code == 0
+
+
+def test_a_damaged_batch_file_comes_back(games: Desk):
+    games.penstock("prep", "prep.yaml", "--skip-merge")
+    batch = sorted(Path("batches").glob("*.batch"))[1]
+    with batch.open("r+b") as stream:
+        stream.seek(-64, 2)
+        stream.write(b"\5")
+
+    damaged = games.penstock("merge", "prep.yaml")
+    assert damaged.stderr.splitlines()[-1].startswith(f"error: {batch}: array 'masks_action' is damaged: ")
+    assert damaged.stderr.endswith("; delete that file and run penstock prep, which writes it again\n")
+    batch.unlink()
+    missing = games.penstock("merge", "prep.yaml")
+    assert missing.stderr.splitlines()[-1] == (
+        f"error: {batch}: is missing; run penstock prep, which writes it again"
+    )
+    assert games.penstock("prep", "prep.yaml").exit_code == 0
+    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
+
+
+def test_a_merge_tells_what_it_found_there(games: Desk):
+    games.penstock("prep", "prep.yaml")
+
+    again = games.penstock("merge", "prep.yaml")
+    other = games.penstock("merge", "prep.yaml", "--set", "preprocessing.shuffle=true")
+
+    assert again.stdout.startswith("whole     store has all of the 3 batch files already: train 9; ")
+    assert other.stdout.splitlines()[1] == "replaced  the store that was there, with other shuffle"
 
 
 def test_what_is_wrong_is_one_line(games: Desk):

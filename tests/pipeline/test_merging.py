@@ -9,9 +9,9 @@ import pytest
 import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, format_size
-from penstock.pipeline.merging import merge_options, merge_run
+from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
-from penstock.store.merge import MergeOptions
+from penstock.store.merge import MergeOptions, MergeResult
 from tests.prep.preparing.raw import enter_folder, events
 
 
@@ -75,3 +75,43 @@ def test_nothing_is_written_to_a_folder_of_batch_files_that_others_made(tmp_path
 
     assert (result.merged.num_samples, result.differences) == ({"train": 2}, None)
     assert [path.name for path in (tmp_path / "old").iterdir()] == ["batch_0000.npz"]
+
+
+def result_of(**facts: Any) -> MergeResult:
+    usual = {"num_batches": 5, "num_tasks": 8, "kept_tasks": 0, "seconds": 2.0}
+    return MergeResult(Path("store"), {"train": 900, "val": 100}, 2048, **{**usual, **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        (
+            {},
+            ["merged    5 batch files to store: train 900, val 100; 2KiB", "time      2.0 s, 500 samples/s"],
+        ),
+        (
+            {"replaced": "other splits"},
+            [
+                "merged    5 batch files to store: train 900, val 100; 2KiB",
+                "replaced  the store that was there, with other splits",
+                "time      2.0 s, 500 samples/s",
+            ],
+        ),
+        (
+            {"kept_tasks": 3},
+            [
+                "merged    5 batch files to store: train 900, val 100; 2KiB",
+                "kept      3 of 8 parts were merged before",
+                "time      2.0 s",
+            ],
+        ),
+        (
+            {"num_tasks": 0, "was_whole": True},
+            [
+                "whole     store has all of the 5 batch files already: train 900, val 100; 2KiB; nothing was written",
+            ],
+        ),
+    ],
+)
+def test_what_is_told_of_a_merge(facts: dict[str, Any], lines: list[str]):
+    assert merged_lines(result_of(**facts)) == lines

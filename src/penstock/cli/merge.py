@@ -9,6 +9,9 @@ from penstock.cli.errors import EXIT_WRONG, fail, one_line_errors
 from penstock.cli.prep import IntermediateDir
 
 Verify = Annotated[bool, typer.Option("--verify", help="Compare the store with the batch files.")]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Write the store anew, also where it is whole already.")
+]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read batch files of old that hold pickled samples.")
 ]
@@ -18,6 +21,7 @@ def merge(
     run_file: options.RunFile,
     intermediate_dir: IntermediateDir = None,
     verify: Verify = False,
+    restart: Restart = False,
     allow_pickle: AllowPickle = False,
     memory: options.Memory = None,
     sets: options.Sets = None,
@@ -30,8 +34,12 @@ def merge(
         paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.merging import merge_run
+        from penstock.prep.preparing.watching import Stopped
 
-        result = merge_run(run, check=verify, allow_pickle=allow_pickle, plain=plain)
+        try:
+            result = merge_run(run, check=verify, restart=restart, allow_pickle=allow_pickle, plain=plain)
+        except Stopped as stopped:
+            fail(str(stopped), stopped.exit_code)
         print("\n".join(result.lines()))
         if result.differences:
             first, *others = result.differences

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
-from penstock.pipeline.merging import merge_batches, merge_options, merged_line, preprocessing_of
+from penstock.pipeline.merging import merge_batches, merge_options, merged_lines, preprocessing_of
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
@@ -31,7 +31,7 @@ class PrepResult:
 
     def lines(self) -> list[str]:
         """For the terminal."""
-        merged = [] if self.merged is None else [merged_line(self.merged)]
+        merged = [] if self.merged is None else merged_lines(self.merged)
         return [*self.prepared.lines(), *merged, *memory_lines(self.memory)]
 
 
