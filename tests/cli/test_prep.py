@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.store.merge import journal as part_journal
 from tests.cli.desk import Desk
 from tests.prep.preparing.raw import enter_folder
 
@@ -204,6 +205,21 @@ def test_ctrl_c_before_the_first_sample(games: Desk):
         130,
         "error: stopped: what is done is kept; run the same again to go on",
     )
+
+
+def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatch: pytest.MonkeyPatch):
+    games.penstock("prep", "prep.yaml", "--skip-merge")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(part_journal.PartJournal, "note", lambda *_: signal.raise_signal(signal.SIGINT))
+        stopped = games.penstock("merge", "prep.yaml")
+
+    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (
+        130,
+        "error: stopped: what is merged is kept; run the same again to go on",
+    )
+    assert not Path("store/manifest.json").exists()
+    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
 
 
 def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):
