@@ -148,3 +148,44 @@ def test_a_store_is_compressed_as_the_batch_files_are(
         [path] = Path("store/train").glob("*.parquet")
         codec = pq.ParquetFile(path).metadata.row_group(0).column(0).compression
         assert codec == {"zlib": "GZIP", "zstd": "ZSTD", "lz4": "LZ4"}[compression]
+
+
+def test_one_that_failed_at_its_first_sample_begins_again(folder: Path):
+    game = folder / "raw" / "game_0.txt"
+    before = game.read_text()
+    game.write_text("0 1 2 what\n")
+    with pytest.raises(penstock.DataError, match=r"game_0\.txt: 'rawgame:samples' failed"):
+        penstock.prepare("prep.yaml")
+
+    game.write_text(before)
+
+    assert penstock.prepare("prep.yaml").prepared.num_samples == 9
+
+
+def test_nothing_is_written_to_a_folder_of_others(folder: Path):
+    (folder / "batches").mkdir()
+    (folder / "batches" / "notes.txt").write_text("mine")
+
+    for restart in (False, True):
+        with pytest.raises(penstock.DataError, match=r"holds notes\.txt, which penstock prep did not begin"):
+            penstock.prepare("prep.yaml", restart=restart)
+
+    assert [path.name for path in (folder / "batches").iterdir()] == ["notes.txt"]
+
+
+def test_an_output_dir_that_is_a_file_is_told_before_anything_is_done(folder: Path):
+    run = penstock.load_run("prep.yaml", {"preprocessing.output_dir": "prep.yaml"})
+
+    with pytest.raises(
+        penstock.ConfigError, match=r"^preprocessing\.output_dir: prep\.yaml is a file; name a folder"
+    ):
+        penstock.prepare(run)
+
+    assert not (folder / "batches").exists()
+    assert penstock.prepare(run, merge=False).merged is None
+
+
+def test_beginning_anew_and_keeping_exclude_each_other(folder: Path):
+    del folder
+    with pytest.raises(penstock.ConfigError, match="choose one of them"):
+        penstock.prepare("prep.yaml", restart=True, keep_done=True)

@@ -10,9 +10,9 @@ from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import Stopped, WatchOptions
+from penstock.prep.preparing.watching import WatchOptions
 from penstock.readers.sections import ReadingSection
-from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.sections import OnExceed
@@ -61,12 +61,12 @@ def prepare(
             monitor=monitor,
             stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
         )
-        prepared = _prepare_files(run, watching, restart, keep_done)
+        prepared = _prepare_files(run, watching, restart=restart, keep_done=keep_done, merges=merge)
         merged = merge_batches(run, monitor, plain=plain) if merge else None
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
-def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool, keep_done: bool) -> PrepSummary:
+def _prepare_files(run: RunConfig, watching: WatchOptions, **choices: bool) -> PrepSummary:
     """The batch files. A first Ctrl-C ends it in good order, since a task that is left anywhere is done again."""
     with stop_on_signal(at_once=True) as stop:
         try:
@@ -74,12 +74,11 @@ def _prepare_files(run: RunConfig, watching: WatchOptions, restart: bool, keep_d
                 preprocessing_of(run),
                 reading_of(run),
                 limit_bytes=limit_of(run.memory),
-                restart=restart,
-                keep_done=keep_done,
+                **choices,
                 watching=replace(watching, stop=stop),
             )
         except KeyboardInterrupt:
-            raise Stopped("what is done is kept", stop.exit_code) from None
+            raise Stopped("what is done is kept; run the same again to go on", stop) from None
 
 
 def reading_of(run: RunConfig) -> ReadingSection:

@@ -31,7 +31,7 @@ def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
 
     `of_any_kind`: a directory stands for all files in it, not only for those that a reader knows.
     """
-    parts = _parts(input_path)
+    parts = input_parts(input_path)
     if not parts:
         raise ConfigError.at(INPUT_PATH, "is required: raw files as a path, glob, list or directory")
     files: list[DataFile] = []
@@ -46,7 +46,7 @@ def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
     return files
 
 
-def _parts(input_path: str) -> list[str]:
+def input_parts(input_path: str) -> list[str]:
     """Single paths and globs; a comma is part of a name where a file is called so."""
     parts = [input_path] if os.path.exists(input_path) else input_path.split(",")
     return [part.strip() for part in parts if part.strip()]

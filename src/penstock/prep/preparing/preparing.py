@@ -9,6 +9,7 @@ from penstock.prep.preparing.crew_size import Room
 from penstock.prep.preparing.executing import Executing, executing
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
+from penstock.prep.preparing.places import INTERMEDIATE_DIR, OUTPUT_DIR, check_place
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.schema_search import SchemaSearch, find_schema, find_schema_apart
 from penstock.prep.preparing.settings import (
@@ -39,16 +40,18 @@ def prepare(
     limit_bytes: int | None = None,
     restart: bool = False,
     keep_done: bool = False,
+    merges: bool = False,
     watching: WatchOptions | None = None,
 ) -> PrepSummary:
     """Write the batch files of all raw files, as far as they are not there yet, and their manifest last.
 
     `reading` tells how columns are read where no function extracts samples; `limit_bytes` is what all processes may
     take; `restart` removes what an earlier preparation wrote to the folder; `keep_done` goes on after the function was
-    changed, with what its text before has made.
+    changed, with what its text before has made; `merges`: a store will be made too, so that its place is looked at.
     """
     reading = reading or ReadingSection(with_header=True)
     preparation = _Preparation(section, reading, default_limit() if limit_bytes is None else limit_bytes)
+    preparation.check_places(merges)
     # What a function of the user prints goes where that of workers goes: standard output is for what was made.
     with preparation.folder.locked(), redirect_stdout(sys.stderr):
         if restart:
@@ -68,6 +71,13 @@ class _Preparation:
         self._extraction = extraction_of(section, reading)
         self._files = list_inputs(section.input_path, of_any_kind=section.extract is not None)
         self.folder = PrepFolder(Path(section.intermediate_dir))
+
+    def check_places(self, merges: bool) -> None:
+        """Refuse folders that cannot be written to, or that hold raw files, as long as nothing is written."""
+        section = self._section
+        check_place(INTERMEDIATE_DIR, section.intermediate_dir, section.input_path, self._files)
+        if merges:
+            check_place(OUTPUT_DIR, section.output_dir, section.input_path, self._files)
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
         """Do what is not done yet."""

@@ -1,0 +1,90 @@
+"""Where a preparation may write: folders that can be written to, apart from the raw files.
+
+What is written must never be read as raw data the next time. All of this is found out before anything is written.
+"""
+
+import glob
+import os
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from penstock.config.errors import ConfigError
+from penstock.prep.preparing.inputs import input_parts
+from penstock.readers.files import DataFile
+from penstock.readers.uris import is_uri
+
+INTERMEDIATE_DIR = "preprocessing.intermediate_dir"
+OUTPUT_DIR = "preprocessing.output_dir"
+
+_WRITTEN = (
+    "batch_00000_00000.batch",
+    "batch_00000_00000.npz",
+    "task_00000.json",
+    "manifest.json",
+    "log.jsonl",
+    "X_train.npy",
+    "part_00000.parquet",
+    "part_00000.arrow",
+    "train.h5",
+)
+"""Names like those of all files that a preparation and a merge write."""
+
+
+def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile]) -> None:
+    """Refuse a folder that cannot be written to, or in which raw files are looked for, under the key that names it."""
+    check_writable(key, folder)
+    absolute = os.path.realpath(folder)
+    inner = next((file.path for file in files if _lies_in(file.path, absolute)), None)
+    if inner is not None:
+        raise ConfigError.at(
+            key, f"{folder} holds the raw file {inner}; choose a folder apart from raw files"
+        )
+    for part in input_parts(input_path):
+        if is_uri(part):
+            continue
+        path = os.path.expanduser(part)
+        if os.path.isdir(path) and _lies_in(folder, os.path.realpath(path)):
+            raise ConfigError.at(
+                key, f"{folder} lies in {part}, the folder of the raw files; choose one outside of it"
+            )
+        if not os.path.exists(path) and glob.has_magic(path) and _reaches(_steps(path), _steps(absolute)):
+            raise ConfigError.at(
+                key,
+                f"{folder} is where preprocessing.input_path {part} looks for raw files; choose another folder",
+            )
+
+
+def check_writable(key: str, folder: str) -> None:
+    """Refuse a folder that can neither be written to nor made."""
+    nearest = Path(folder)
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ConfigError.at(key, f"{nearest} is a file; name a folder, or a place where one can be made")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        is_read_only = os.statvfs(nearest).f_flag & os.ST_RDONLY
+        why = "is on a read-only file system" if is_read_only else "may not be written to by this user"
+        raise ConfigError.at(key, f"{nearest} {why}; choose another folder")
+
+
+def _lies_in(path: str, absolute_folder: str) -> bool:
+    if is_uri(path):
+        return False
+    absolute = os.path.realpath(path)
+    return absolute == absolute_folder or absolute.startswith(os.path.join(absolute_folder, ""))
+
+
+def _steps(path: str) -> list[str]:
+    return [step for step in os.path.abspath(path).split(os.sep) if step]
+
+
+def _reaches(pattern: Sequence[str], folder: Sequence[str]) -> bool:
+    """Whether a glob names a folder, or files that are written below it."""
+    if not folder:
+        return not pattern or any(fnmatchcase(name, pattern[-1]) for name in _WRITTEN)
+    if not pattern:
+        return False
+    if pattern[0] == "**":
+        return _reaches(pattern[1:], folder) or _reaches(pattern, folder[1:])
+    return fnmatchcase(folder[0], pattern[0]) and _reaches(pattern[1:], folder[1:])
