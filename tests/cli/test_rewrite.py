@@ -203,5 +203,5 @@ def test_a_stop_leaves_nothing(desk: Desk, name, code):
     )
 
     assert done.returncode == code
-    assert done.stderr.splitlines()[-1] == "error: stopped; nothing was written"
+    assert done.stderr.splitlines()[-1] == "error: stopped: nothing was written"
     assert desk.content() == before

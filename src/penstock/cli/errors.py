@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from penstock.config.errors import ConfigError, PenstockError
+from penstock.runtime.interrupts import Stopped
 
 EXIT_WRONG = 1
 EXIT_CRASH = 70
@@ -31,8 +32,8 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort):
         raise
-    except KeyboardInterrupt:
-        fail("stopped", EXIT_STOPPED)
+    except (KeyboardInterrupt, Stopped) as stopped:
+        fail(str(stopped) or "stopped", getattr(stopped, "exit_code", EXIT_STOPPED))
     except BrokenPipeError:
         # The reader of our output went away (for example `| head`): not an error of ours.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115

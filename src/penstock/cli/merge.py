@@ -34,12 +34,8 @@ def merge(
         paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.merging import merge_run
-        from penstock.prep.preparing.watching import Stopped
 
-        try:
-            result = merge_run(run, check=verify, restart=restart, allow_pickle=allow_pickle, plain=plain)
-        except Stopped as stopped:
-            fail(str(stopped), stopped.exit_code)
+        result = merge_run(run, check=verify, restart=restart, allow_pickle=allow_pickle, plain=plain)
         print("\n".join(result.lines()))
         if result.differences:
             first, *others = result.differences

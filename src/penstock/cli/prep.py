@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import options
-from penstock.cli.errors import Debug, fail, one_line_errors
+from penstock.cli.errors import Debug, one_line_errors
 
 Parallel = Annotated[
     str | None, typer.Option("--parallel", metavar="true|false", help="Use several processes, or this one.")
@@ -49,12 +49,8 @@ def prep(
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
         from penstock.pipeline.preparing import prepare
-        from penstock.prep.preparing.watching import Stopped
 
         if Debug.shown:
             logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
-        try:
-            result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
-        except Stopped as stopped:
-            fail(str(stopped), stopped.exit_code)
+        result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
         print("\n".join(result.lines()))

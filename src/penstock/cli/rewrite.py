@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import options
-from penstock.cli.errors import fail, one_line_errors
+from penstock.cli.errors import one_line_errors
 
 Input = Annotated[
     str, typer.Argument(metavar="INPUT", help="Data of any format: a file, folder, glob or list.")
@@ -65,7 +65,7 @@ def rewrite(
     with one_line_errors():
         from penstock.config.errors import ConfigError
         from penstock.pipeline.reading_options import files_of, reading_of, size_of
-        from penstock.pipeline.rewriting import Stopped, rewrite_files
+        from penstock.pipeline.rewriting import rewrite_files
         from penstock.prep.rewrite import RewriteOptions
 
         if file_format != "parquet":
@@ -89,10 +89,5 @@ def rewrite(
             found, delimiter=delimiter, with_header=header, fields=fields, dataset_type=dataset_type
         )
         names = [name.strip() for name in columns.split(",")] if columns is not None else None
-        try:
-            summary = rewrite_files(
-                found, out, chosen, reading, columns=names, overwrite=overwrite, plain=plain
-            )
-        except Stopped as stopped:
-            fail(str(stopped), stopped.exit_code)
+        summary = rewrite_files(found, out, chosen, reading, columns=names, overwrite=overwrite, plain=plain)
         print(f"{out}: {summary.describe()}")

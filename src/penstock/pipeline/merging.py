@@ -9,9 +9,8 @@ from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
 from penstock.prep.preparing.folder import check_finished
-from penstock.prep.preparing.watching import Stopped
 from penstock.prep.sections import Preprocessing
-from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
@@ -89,7 +88,7 @@ def merge_batches(
                 restart=restart,
             )
         except KeyboardInterrupt:
-            raise Stopped("what is merged is kept", stop.exit_code) from None
+            raise Stopped("what is merged is kept; run the same again to go on", stop) from None
 
 
 def merged_lines(merged: MergeResult) -> list[str]:

@@ -5,24 +5,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from penstock.config.errors import PenstockError
 from penstock.prep.rewrite import RewriteOptions, RewriteSummary, check_output, rewrite
 from penstock.prep.rewrite.rewriting import CountRows, Watcher
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
-from penstock.runtime.interrupts import StopRequest, stop_on_signal
+from penstock.runtime.interrupts import Stopped, StopRequest, stop_on_signal
 from penstock.runtime.progress import ProgressLogger
 
 log = logging.getLogger(__name__)
-
-
-class Stopped(PenstockError):
-    """Somebody asked to stop."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__("stopped; nothing was written")
-        self.exit_code = exit_code
 
 
 def rewrite_files(
@@ -61,6 +52,6 @@ class _Shown(Watcher):
             def count(rows: int) -> None:
                 progress.advance(rows)
                 if self._stop:
-                    raise Stopped(self._stop.exit_code)
+                    raise Stopped("nothing was written", self._stop)
 
             yield count

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from penstock.config.errors import PenstockError
+
 
 class StopRequest:
     """Whether somebody asked to stop, and by which signal."""
@@ -21,6 +23,14 @@ class StopRequest:
     def exit_code(self) -> int:
         """130 after Ctrl-C, 143 after SIGTERM: what shells expect."""
         return 128 + (self.signal_number or 0)
+
+
+class Stopped(PenstockError):
+    """Work ended because somebody asked to stop."""
+
+    def __init__(self, told: str, request: StopRequest) -> None:
+        super().__init__(f"stopped: {told}")
+        self.exit_code = request.exit_code
 
 
 @contextmanager

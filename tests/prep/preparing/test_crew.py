@@ -13,8 +13,8 @@ from penstock.config.sizes import MIB
 from penstock.prep.preparing.crew_size import CrewSize
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
-from penstock.prep.preparing.watching import Stopped, WatchOptions
-from penstock.runtime.interrupts import StopRequest
+from penstock.prep.preparing.watching import WatchOptions
+from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
 from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
 

@@ -9,26 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.config.errors import BudgetExceeded, PenstockError
+from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.prep.preparing.patience import Patience
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress
-from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.journal import Journal
 from penstock.runtime.memory import MemoryMonitor, stage_of
 from penstock.runtime.progress import ProgressLogger
 
 logger = logging.getLogger(__name__)
-
-
-class Stopped(PenstockError):
-    """Somebody asked to stop; what is done is kept."""
-
-    def __init__(self, what_is_kept: str, exit_code: int) -> None:
-        super().__init__(f"stopped: {what_is_kept}; run the same again to go on")
-        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +153,8 @@ class Watch:
         if stop := self._options.stop:
             done_tasks = len(self.records)
             self.write("stopped", done_tasks=done_tasks)
-            raise Stopped(f"{done_tasks} of {self._num_tasks} tasks are done and kept", stop.exit_code)
+            done = f"{done_tasks} of {self._num_tasks} tasks are done and kept"
+            raise Stopped(f"{done}; run the same again to go on", stop)
 
     def _show(self) -> None:
         files = self._files_done + sum(event.num_files for event in self._running.values())
