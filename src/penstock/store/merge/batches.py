@@ -21,9 +21,10 @@ from penstock.store.batch_file import (
 )
 from penstock.store.batch_file.values import values_checksum
 from penstock.store.damage import MissingFile
-from penstock.store.legacy import refuse_pickle
+from penstock.store.legacy import legacy_schema, refuse_pickle
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.merge.batch_paths import BatchPaths, list_batch_files
+from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames, StoreSchema
 
 _PICKLED = "pickled"
@@ -78,7 +79,10 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 
 def find_batches(
-    intermediate_dir: Path, names: ArrayNames | None = None, allow_pickle: bool = False
+    intermediate_dir: Path,
+    names: ArrayNames | None = None,
+    allow_pickle: bool = False,
+    types: DeclaredTypes | None = None,
 ) -> tuple[Batches, tuple[int, ...] | None]:
     """The batch files of a folder, and how many samples each input file gave, if its manifest tells.
 
@@ -86,14 +90,14 @@ def find_batches(
     """
     if not (intermediate_dir / MANIFEST_NAME).exists():
         paths = list_batch_files(intermediate_dir)
-        return read_batches(paths, names, allow_pickle=allow_pickle), None
+        return read_batches(paths, names, allow_pickle=allow_pickle, types=types), None
     manifest = Manifest.read(intermediate_dir)
     if not manifest.batches:
         raise DataError(
             f"{intermediate_dir}: its {MANIFEST_NAME} lists no batch files; run penstock prep again"
         )
     paths = BatchPaths(intermediate_dir, [record.name for record in manifest.batches])
-    batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle)
+    batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle, types)
     source_samples = tuple(record.num_samples for record in manifest.inputs)
     return batches, source_samples if sum(source_samples) == batches.total_samples else None
 
@@ -103,13 +107,15 @@ def read_batches(
     names: ArrayNames | None = None,
     records: Sequence[BatchRecord] = (),
     allow_pickle: bool = False,
+    types: DeclaredTypes | None = None,
 ) -> Batches:
     """Read the headers of all files; the first file says what arrays there are, and all others must agree.
 
-    `records` is what a manifest says of the files: one that is another is refused.
+    `records` is what a manifest says of the files: one that is another is refused. `types` are those that samples of
+    old get, and that arrays must have.
     """
     _modified_ns(paths[0])
-    schema = _header(paths[0], None, allow_pickle).schema(names)
+    schema = _first_schema(paths[0], names, allow_pickle, types or DeclaredTypes())
     tables = _empty(schema, paths)
     for batch, path in enumerate(paths):
         modified_ns = _modified_ns(path)
@@ -125,6 +131,17 @@ def _modified_ns(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _first_schema(
+    path: Path, names: ArrayNames | None, allow_pickle: bool, types: DeclaredTypes
+) -> StoreSchema:
+    """What the first file says of the arrays of all; samples of old get their types here."""
+    if allow_pickle and is_pickled(path):
+        return types.applied(legacy_schema(path, names))
+    schema = _header(path, None, allow_pickle).schema(names)
+    types.check(schema, path)
+    return schema
 
 
 def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> BatchHeader:

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.merge.layout import Checksums, Place, file_checksum_of
 from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan
@@ -47,11 +48,12 @@ def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
 def options_of(document: dict[str, Any]) -> MergeOptions:
     """The options that decided the bytes of a store."""
     options = dict(document["options"])
-    splits, names = options.pop("splits"), options.pop("names")
+    splits, names, types = options.pop("splits"), options.pop("names"), options.pop("types", None)
     return MergeOptions(
         **options,
         splits=SplitShares(**splits) if splits else None,
         names=ArrayNames(**names) if names else None,
+        types=DeclaredTypes(**types) if types else None,
     )
 
 

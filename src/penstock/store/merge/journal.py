@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,7 @@ from penstock.runtime.durable import flush_to_disk, sync_path
 from penstock.store.merge.targets import PartChecksums
 
 JOURNAL_NAME = "journal.jsonl"
-_MOST_WAITING = 2
+_MOST_WAITING = 4
 """Parts that may be on their way to the disk while the next is copied; more would pile up in memory of the system."""
 
 
@@ -26,6 +27,8 @@ class PartJournal:
         self._folder, self._durable = folder, durable
         self._path = folder / JOURNAL_NAME
         self._thread = ThreadPoolExecutor(1, "penstock-merge-journal")
+        self._finished: SimpleQueue[tuple[str, frozenset[str]]] = SimpleQueue()
+        """Lines that are to be written when the bytes of some files are on disk."""
         self._waiting: deque[Future[None]] = deque()
 
     def read(self) -> dict[int, PartChecksums]:
@@ -46,16 +49,25 @@ class PartJournal:
         """Note a part as done, of which bytes lie in some files."""
         while len(self._waiting) >= _MOST_WAITING:
             self._waiting.popleft().result()
-        self._waiting.append(self._thread.submit(self._write, part, checksums, sorted(files)))
-
-    def _write(self, part: int, checksums: PartChecksums, files: list[str]) -> None:
-        if self._durable:
-            for name in files:
-                sync_path(self._folder / name)
         wrote = [[split, array, crc, num_bytes] for (split, array), (crc, num_bytes) in checksums.items()]
+        self._finished.put((json.dumps({"part": part, "wrote": wrote}), frozenset(files)))
+        self._waiting.append(self._thread.submit(self._write_finished))
+
+    def _write_finished(self) -> None:
+        """Note all parts that have come by now: a slow disk is asked once for several."""
+        lines, files = [], set[str]()
+        while not self._finished.empty():
+            line, its_files = self._finished.get()
+            lines.append(line)
+            files |= its_files
+        if not lines:
+            return
+        if self._durable:
+            for name in sorted(files):
+                sync_path(self._folder / name)
         with self._path.open("ab") as stream:
             # The line break in front ends a line that a kill left torn.
-            stream.write(b"\n" + json.dumps({"part": part, "wrote": wrote}).encode() + b"\n")
+            stream.write("".join(f"\n{line}\n" for line in lines).encode())
             if self._durable:
                 flush_to_disk(stream)
 

@@ -71,7 +71,7 @@ def merge(
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
     with curing(source):
-        batches, source_samples = find_batches(source, options.names, options.allow_pickle)
+        batches, source_samples = find_batches(source, options.names, options.allow_pickle, options.types)
         plan = plan_merge(batches, options, source_samples)
         if progress is not None:
             progress.total = batches.total_samples

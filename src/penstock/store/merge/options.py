@@ -9,6 +9,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, format_size
 from penstock.store.batch_file.compression import check_compression
+from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames
 
 STRATEGIES = ("sequential", "accumulative")
@@ -75,6 +76,8 @@ class MergeOptions:
     """Wait until the bytes are on disk. Without it a power cut, but no kill, can lose what was merged."""
     names: ArrayNames | None = None
     """How arrays are called; None: as the manifest of the batch files says, or the usual way."""
+    types: DeclaredTypes | None = None
+    """What old samples become; None: as the first of them has it."""
 
     def __post_init__(self) -> None:
         _check_known("target", self.target, TARGETS)
@@ -109,6 +112,8 @@ class MergeOptions:
             del document[name]
         if not self.has_part_files:
             del document["part_bytes"]
+        if self.types is None:
+            del document["types"]
         return document
 
 

@@ -22,12 +22,14 @@ Rows = NDArray[np.uint8]
 
 BUFFER_BYTES = MIB
 """Read at a time: small enough to be in the processor's cache when its checksum is taken."""
+SMALL_FILE_BYTES = 4 * MIB
+"""A file of no more is read at once: a call for each of many small arrays takes longer."""
 
 
 class BatchReader:
     """Reads the arrays of a batch file, each from its first sample to its last, and checks them on the way.
 
-    What lies in the file as it is comes through one buffer, whatever its size. What is compressed is decoded as a
+    What lies in the file as it is comes through one buffer of a few megabytes. What is compressed is decoded as a
     whole, and kept until another array is asked for, or with `keep_decoded` until the end.
     """
 
@@ -35,6 +37,9 @@ class BatchReader:
         self.path: Path = batches.paths[batch]
         self.num_samples = int(batches.num_samples[batch])
         self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
+        self._file_bytes = int(batches.file_bytes[batch])
+        self._offsets: list[int] = batches.offsets[batch].tolist()
+        self._is_copyable: list[bool] = batches.is_copyable[batch].tolist()
         self._buffer = np.empty(0, np.uint8)
         self._checksums: dict[int, int] = {}
         self._decoded: dict[int, Rows] = {}
@@ -46,7 +51,7 @@ class BatchReader:
 
     def pieces(self, column: int) -> Iterator[memoryview]:
         """All bytes of an array, in order; each piece stays until the next is asked for."""
-        if not self._batches.is_copyable[self._batch, column]:
+        if not self._is_copyable[column]:
             yield self._decode(column).reshape(-1).data
             return
         num_bytes = self.num_samples * self._batches.row_bytes[column]
@@ -59,36 +64,43 @@ class BatchReader:
 
     def rows(self, column: int, first: int, count: int) -> Rows:
         """The next samples of an array; they stay until more are asked for."""
-        if not self._batches.is_copyable[self._batch, column]:
+        if not self._is_copyable[column]:
             return self._decode(column)[first : first + count]
         row_bytes = self._batches.row_bytes[column]
         return self._read(column, first * row_bytes, count * row_bytes).reshape(count, row_bytes)
 
     def _read(self, column: int, start: int, num_bytes: int) -> Rows:
         """Bytes of an array as they lie in the file, on top of the checksum of those before."""
-        if len(self._buffer) < num_bytes:
-            self._buffer = np.empty(num_bytes, np.uint8)
-        content = self._buffer[:num_bytes]
-        self._fill(content.data, column, start)
+        content = self._at(self._offsets[column] + start, num_bytes)
         self._checksums[column] = zlib.crc32(content.data, self._checksums.get(column, 0))
         return content
 
+    def _at(self, offset: int, num_bytes: int) -> Rows:
+        """Bytes of the file; a small one is read at once, when its first bytes are asked for."""
+        if self._file_bytes <= SMALL_FILE_BYTES:
+            if not len(self._buffer):
+                self._buffer = np.empty(self._file_bytes, np.uint8)
+                self._fill(self._buffer.data, 0)
+            return self._buffer[offset : offset + num_bytes]
+        if len(self._buffer) < num_bytes:
+            self._buffer = np.empty(num_bytes, np.uint8)
+        self._fill(self._buffer[:num_bytes].data, offset)
+        return self._buffer[:num_bytes]
+
     def checksum(self, column: int) -> int:
         """Of all samples of an array, after the last was read."""
-        if not self._batches.is_copyable[self._batch, column]:
+        if not self._is_copyable[column]:
             return zlib.crc32(self._decode(column).data)
         return self._checksums.get(column, 0)
 
-    def _fill(self, content: memoryview, column: int, start: int) -> None:
-        offset = int(self._batches.offsets[self._batch, column]) + start
+    def _fill(self, content: memoryview, offset: int) -> None:
         while content:
             try:
                 count = os.preadv(self._source, [content], offset)
             except OSError as error:
                 raise unreadable(self.path, error) from error
             if not count:
-                name = self._batches.schema.arrays[column].name
-                raise DamagedFile(f"{self.path}: ends in array '{name}'")
+                raise DamagedFile(f"{self.path}: ends before the last of its arrays")
             content, offset = content[count:], offset + count
 
     def _check(self, column: int, crc: int) -> None:

@@ -36,12 +36,13 @@ def verify(output_dir: str | Path, intermediate_dir: str | Path, *, allow_pickle
     try:
         document = read_store(store)
         differences = list(_file_differences(store, document))
+        options = options_of(document)
         batches, source_samples = find_batches(
-            Path(intermediate_dir), options_of(document).names, allow_pickle=allow_pickle
+            Path(intermediate_dir), options.names, allow_pickle, options.types
         )
     except DataError as error:
         return [str(error)]
-    plan = plan_merge(batches, options_of(document), source_samples)
+    plan = plan_merge(batches, options, source_samples)
     differences += _schema_differences(store, document, plan)
     return differences or list(_row_differences(store, document, plan))
 
