@@ -29,3 +29,8 @@ def test_a_file_is_read_block_by_block(tmp_path, num_bytes):
     (tmp_path / "file").write_bytes(content)
 
     assert file_checksum(tmp_path / "file") == zlib.crc32(content)
+
+
+def test_no_stretch_has_a_negative_length():
+    with pytest.raises(ValueError, match="a stretch of -8 bytes has no checksum"):
+        joined_checksum(1, 2, -8)

@@ -44,6 +44,8 @@ def file_checksum(path: Path) -> int:
 @functools.lru_cache(maxsize=4096)
 def _shift(num_bytes: int) -> Multiples:
     """x^(8 * num_bytes): what that many zero bytes multiply a checksum by. Lengths come again and again."""
+    if num_bytes < 0:
+        raise ValueError(f"a stretch of {num_bytes} bytes has no checksum")
     power, factor = _ONE, _multiples(_BYTE_SHIFT)
     while num_bytes:
         if num_bytes & 1:

@@ -55,10 +55,12 @@ def npy_header_bytes(beginning: bytes) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(version: tuple[int, int], length: int, text: bytes) -> NpyHeader:
+def _parsed(version: tuple[int, int], text_bytes: int, text: bytes) -> NpyHeader:
     """What a header says; files of the same making have the same headers, and NumPy takes long to read them."""
-    stream = io.BytesIO(_LENGTHS[version].pack(length) + text)
+    stream = io.BytesIO(_LENGTHS[version].pack(text_bytes) + text)
     shape, is_column_major, dtype = _READ_HEADER[version](stream)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
     return NpyHeader(dtype, shape, is_column_major and len(shape) > 1)
 
 

@@ -116,13 +116,14 @@ def test_something_appended_is_noticed(saved):
         (b'"num_bytes":24', b'"num_bytes":16'),
         (b'"compression":"none"', b'"compression":"lzma"'),
         (b'"dtype":"<i8"', b'"dtype":"|O8"'),
+        (b'"shape":[3]', b'"shape":[-3,-1]'),
     ],
 )
 def test_a_header_that_makes_no_sense_is_refused_though_its_checksum_is_right(tmp_path, true, false):
     save_batch(tmp_path / "b", {"x": np.arange(3)})
     content = (tmp_path / "b").read_bytes()
     assert true in content
-    text = content[20:256].replace(true, false)
+    text = content[20:256].replace(true, false)[:236]
     prefix = struct.pack("<8sIII", b"\x93PNSTOCK", 1, len(text), zlib.crc32(text))
     (tmp_path / "b").write_bytes(prefix + text + content[256:])
 
@@ -169,4 +170,16 @@ def test_archives_that_numpy_would_not_write(tmp_path):
 
     np.savez(path, x=np.zeros(3), y=np.zeros(4))
     with pytest.raises(DataError, match=r"b\.npz: array 'x' has 3 samples but 'y' has 4"):
+        read_header(path)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [("|O", (-1,)), ("<f4", (-1,)), ("<f4", (-2, -3))])
+def test_negative_lengths_are_refused(tmp_path, dtype, shape):
+    path = tmp_path / "b.npz"
+    with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as member:
+        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(member, header)
+        member.write(bytes(24))
+
+    with pytest.raises(DataError, match=r"b\.npz: array 'x': is not a NumPy array.*: its shape is \(-"):
         read_header(path)

@@ -118,6 +118,7 @@ def _decoded_array(path: Path, item: Mapping[str, Any], file_bytes: int) -> Stor
     )
     is_inside = 0 <= array.offset <= array.offset + array.num_bytes <= file_bytes
     is_whole = array.compression != "none" or array.num_bytes == array.array_bytes
+    is_whole &= all(length >= 0 for length in array.shape)
     if not is_inside or not is_whole or array.compression not in COMPRESSIONS or array.dtype.hasobject:
         raise DamagedFile(f"{path}: array '{array.name}': its header makes no sense", "write the file again")
     return array
