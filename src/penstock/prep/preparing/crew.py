@@ -68,6 +68,8 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for worker in self._workers:
+            worker.channel.close()  # so that all of them end at the same time
+        for worker in self._workers:
             worker.end()
 
     def run(self) -> None:
