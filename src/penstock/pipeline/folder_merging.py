@@ -8,7 +8,6 @@ from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.config.sizes import parse_size
 from penstock.pipeline.store_options import COMPRESSED_TARGETS, store_options
-from penstock.prep.preparing.folder import check_finished
 from penstock.prep.sections import Compression, Preprocessing, SplitBy
 from penstock.runtime.limits import default_limit
 from penstock.runtime.progress import ProgressLogger
@@ -81,7 +80,6 @@ def merge(
     section = apply_edits(Preprocessing(), given)
     if section.compression is not Compression.none and section.target not in COMPRESSED_TARGETS:
         raise ConfigError.at("compression", f"{compression} is not for target {target}; leave it out")
-    check_finished(Path(intermediate_dir))
     return merge_files(
         intermediate_dir,
         output_dir,

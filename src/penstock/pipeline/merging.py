@@ -1,14 +1,12 @@
 """Merging as a command: the batch files of a run file's intermediate_dir become its store."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
-from penstock.prep.preparing.folder import check_finished
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
@@ -72,7 +70,6 @@ def merge_batches(
     A first Ctrl-C ends it in good order: what is done is noted.
     """
     section = preprocessing_of(run)
-    check_finished(Path(section.intermediate_dir))
     with (
         stage_of(monitor, "merging"),
         stop_on_signal(at_once=True) as stop,

@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.config.sizes import format_size
-from penstock.prep.preparing.folder import LOG_NAME, PLAN_NAME
+from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.journal import Journal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.sections import MemorySection
+from penstock.store.manifest import PREPARATION_NAME
 
 _SAMPLE_SECONDS = 0.2
 
@@ -47,7 +48,7 @@ def memory_lines(report: MemoryReport | None) -> list[str]:
 
 def _log(folder: Path, report: MemoryReport) -> None:
     """In the log of the preparation that made the batch files; a folder that others made is left as it is."""
-    if not (folder / PLAN_NAME).exists():
+    if not (folder / PREPARATION_NAME).exists():
         return
     Journal(folder / LOG_NAME).write(
         {

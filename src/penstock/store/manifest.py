@@ -15,6 +15,8 @@ from penstock.store.documents import read_document, write_document
 from penstock.store.schema import StoreSchema
 
 MANIFEST_NAME = "manifest.json"
+PREPARATION_NAME = "preparation.json"
+"""What a preparation writes first of all."""
 BATCHES_KIND = "penstock batches"
 BATCHES_VERSION = 1
 
@@ -100,6 +102,19 @@ class Manifest:
                 continue
             if record != batch:
                 yield f"{path}: is not the file that {MANIFEST_NAME} lists: {_record_difference(batch, record)}"
+
+
+def is_unfinished(intermediate_dir: Path) -> bool:
+    """Whether its batch files are of a preparation that runs still, or was stopped."""
+    return (intermediate_dir / PREPARATION_NAME).exists() and not (intermediate_dir / MANIFEST_NAME).exists()
+
+
+def check_finished(intermediate_dir: Path) -> None:
+    """Refuse batch files of a preparation that has not ended."""
+    if is_unfinished(intermediate_dir):
+        raise DataError(
+            f"{intermediate_dir}: its batch files are not finished; run penstock prep, which goes on with them"
+        )
 
 
 def _settings_difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:

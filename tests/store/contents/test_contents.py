@@ -286,3 +286,16 @@ def test_a_torn_merge_is_no_store(tmp_path):
         match=r"out: is no whole store: a merge was begun here and has not ended; run penstock merge",
     ):
         contents_of(tmp_path / "out")
+
+
+def test_a_preparation_that_has_not_ended_is_told(tmp_path):
+    write_batches(tmp_path)
+    (without_manifest,) = contents_of(tmp_path).warnings
+    (tmp_path / "preparation.json").write_text("{}")
+
+    (unfinished,) = contents_of(tmp_path).warnings
+
+    assert without_manifest.startswith("there is no manifest.json, so these may not be all")
+    assert unfinished == (
+        "the preparation has not finished: these are not all; run penstock prep, which goes on with them"
+    )

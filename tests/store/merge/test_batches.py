@@ -153,3 +153,13 @@ def test_pickles_are_refused_unless_allowed(tmp_path, save):
 
     with pytest.raises(DataError, match=r"batch_0.*holds pickled samples.*allow_pickle"):
         merge(tmp_path, tmp_path / "out")
+
+
+def test_files_of_a_preparation_that_has_not_ended_are_refused(tmp_path):
+    write_batches(tmp_path)
+    (tmp_path / "preparation.json").write_text("{}")
+
+    with pytest.raises(
+        DataError, match=r"its batch files are not finished; run penstock prep, which goes on"
+    ):
+        find_batches(tmp_path)

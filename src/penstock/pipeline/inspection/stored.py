@@ -13,13 +13,13 @@ from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.inspection.columns import plain_value, short_value
 from penstock.pipeline.inspection.data import DataLook
 from penstock.pipeline.inspection.report import Inspection
-from penstock.prep.preparing.folder import PLAN_NAME
 from penstock.prep.profile.memory import memory_limit
 from penstock.prep.profile.pieces import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.contents import ArrayContents, Block, Contents, Extremes, Part, contents_of
+from penstock.store.manifest import PREPARATION_NAME
 
 _PATIENCE_SECONDS = 5.0
 _BESIDE_BYTES = 16 * MIB
@@ -92,7 +92,7 @@ def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
 
 
 def _refuse_begun(path: Path) -> None:
-    if (path / PLAN_NAME).exists():
+    if (path / PREPARATION_NAME).exists():
         raise DataError(
             f"{path}: is a preparation without a batch file yet; run penstock prep, which goes on with it"
         )

@@ -25,10 +25,9 @@ from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
 from penstock.store.batch_file import SUFFIXES
 from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME
 from penstock.store.schema import StoreSchema
 
-PLAN_NAME = "preparation.json"
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"
 _VERSION = 1
@@ -52,14 +51,6 @@ class Plan:
     def paths(self) -> list[str]:
         """All inputs, in order."""
         return [path for paths in self.tasks for path in paths]
-
-
-def check_finished(intermediate_dir: Path) -> None:
-    """Refuse batch files of a preparation that has not ended."""
-    if (intermediate_dir / PLAN_NAME).exists() and not (intermediate_dir / MANIFEST_NAME).exists():
-        raise DataError(
-            f"{intermediate_dir}: its batch files are not finished; run penstock prep, which goes on with them"
-        )
 
 
 class PrepFolder:
@@ -87,7 +78,7 @@ class PrepFolder:
 
     def clear(self) -> None:
         """Remove everything that a preparation wrote, and nothing else: where none was begun, nothing."""
-        if not (self.path / PLAN_NAME).exists():
+        if not (self.path / PREPARATION_NAME).exists():
             return
         (self.path / MANIFEST_NAME).unlink(missing_ok=True)
         shutil.rmtree(self.path / TASKS_FOLDER, ignore_errors=True)
@@ -96,7 +87,7 @@ class PrepFolder:
                 path.unlink()
         (self.path / LOG_NAME).unlink(missing_ok=True)
         # Last: as long as it is there, what a kill leaves of the rest is known to be ours.
-        (self.path / PLAN_NAME).unlink()
+        (self.path / PREPARATION_NAME).unlink()
 
     def remove_torn(self) -> None:
         """Remove what a kill left half written."""
@@ -105,7 +96,7 @@ class PrepFolder:
 
     def load_plan(self) -> Plan | None:
         """What was begun here; None where nothing was."""
-        path = self.path / PLAN_NAME
+        path = self.path / PREPARATION_NAME
         if not path.exists():
             self._check_empty()
             return None
@@ -128,7 +119,7 @@ class PrepFolder:
             "columns": dict(plan.columns),
             "earlier": [dict(text) for text in plan.earlier],
         }
-        write_document(self.path / PLAN_NAME, _KIND, _VERSION, body)
+        write_document(self.path / PREPARATION_NAME, _KIND, _VERSION, body)
 
     def going_on(
         self, plan: Plan, settings: Mapping[str, Any], files: Sequence[DataFile], keep_done: bool = False

@@ -27,12 +27,15 @@ from penstock.store.contents.contents import (
     arrays_of,
 )
 from penstock.store.contents.file_rows import FileArray
-from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.store.manifest import MANIFEST_NAME, Manifest, is_unfinished
 from penstock.store.merge.batch_paths import list_batch_files
 from penstock.store.merge.batches import Batches, read_batches
 from penstock.store.schema import LABELS, MASKS, ArrayNames
 
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
+_UNFINISHED = (
+    "the preparation has not finished: these are not all; run penstock prep, which goes on with them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def batch_folder_contents(folder: Path) -> Contents:
         heads=schema.heads,
         masked_heads=schema.masked_heads,
         parts=(Part(None, arrays_of(schema, batches.total_samples), blocks),),
-        warnings=() if manifest else (_NO_MANIFEST,),
+        warnings=() if manifest else (_UNFINISHED if is_unfinished(folder) else _NO_MANIFEST,),
     )
 
 

@@ -22,7 +22,7 @@ from penstock.store.batch_file import (
 from penstock.store.batch_file.values import values_checksum
 from penstock.store.damage import MissingFile
 from penstock.store.legacy import legacy_schema, refuse_pickle
-from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.store.manifest import MANIFEST_NAME, Manifest, check_finished
 from penstock.store.merge.batch_paths import BatchPaths, list_batch_files
 from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames, StoreSchema
@@ -86,8 +86,10 @@ def find_batches(
 ) -> tuple[Batches, tuple[int, ...] | None]:
     """The batch files of a folder, and how many samples each input file gave, if its manifest tells.
 
-    The manifest says which files there are and in which order; without one they are taken as their names are numbered.
+    The manifest says which files there are and in which order; without one they are taken as their names are numbered,
+    unless a preparation has begun there and not ended.
     """
+    check_finished(intermediate_dir)
     if not (intermediate_dir / MANIFEST_NAME).exists():
         paths = list_batch_files(intermediate_dir)
         return read_batches(paths, names, allow_pickle=allow_pickle, types=types), None
