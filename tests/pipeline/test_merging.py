@@ -12,6 +12,7 @@ from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.store.merge import MergeOptions, MergeResult
+from penstock.store.merge.declared_types import DeclaredTypes
 from tests.prep.preparing.raw import enter_folder, events
 
 
@@ -115,3 +116,11 @@ def result_of(**facts: Any) -> MergeResult:
 )
 def test_what_is_told_of_a_merge(facts: dict[str, Any], lines: list[str]):
     assert merged_lines(result_of(**facts)) == lines
+
+
+def test_types_that_the_run_file_declares_are_those_of_old_samples():
+    types = options_of(dtype="float16", schema={"labels": {"move": "int32"}, "mask_dtype": "uint8"}).types
+
+    assert types == DeclaredTypes("float16", {"move": "int32"}, "uint8")
+    assert options_of(use_float32=False).types == DeclaredTypes("float64")
+    assert options_of().types is None

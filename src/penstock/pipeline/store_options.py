@@ -1,8 +1,10 @@
 """What a run file says of the store that batch files become, in the terms of the store."""
 
 from penstock.config.sizes import MIB
+from penstock.prep.preparing.settings import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
 from penstock.store.merge import MergeOptions, SplitShares
+from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.merge.options import check_strategy
 from penstock.store.schema import ArrayNames
 
@@ -28,6 +30,7 @@ def store_options(section: Preprocessing, limit_bytes: int, allow_pickle: bool =
         memory_bytes=min(limit_bytes // _LIMIT_PARTS, _MOST_SHUFFLE_BYTES * section.merge_workers),
         allow_pickle=allow_pickle,
         names=_names(section.sample_schema),
+        types=_types(section),
     )
     check_strategy(section.merge_strategy.value, options)
     return options
@@ -38,6 +41,18 @@ def _names(declared: SampleSchema) -> ArrayNames | None:
     if not declared.model_fields_set & {"features_name", "label_prefix", "mask_prefix"}:
         return None
     return ArrayNames(declared.features_name, declared.label_prefix, declared.mask_prefix)
+
+
+def _types(section: Preprocessing) -> DeclaredTypes | None:
+    """What the run file declares; penstock prep has given its batch files these already, old samples get them now."""
+    declared = section.sample_schema
+    says_features = "dtype" in section.model_fields_set or not section.use_float32
+    types = DeclaredTypes(
+        features=feature_dtype(section) if says_features else None,
+        labels=declared.labels,
+        masks=declared.mask_dtype if "mask_dtype" in declared.model_fields_set else None,
+    )
+    return None if types == DeclaredTypes() else types
 
 
 def _shares(splits: Splits | None) -> SplitShares | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.store.inference import inferred_schema
 from penstock.store.npy_header import read_npy_header
 from penstock.store.plain_pickle import read_plain_pickle
 from penstock.store.samples import samples_to_arrays
@@ -42,9 +43,23 @@ def refuse_pickle(path: Path) -> DataError:
 
 def load_legacy(path: Path, schema: StoreSchema | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of an old batch file; without a schema that of its first sample holds."""
-    names = schema.names if schema else ArrayNames()
-    samples = [_sample(item, names) for item in _samples(path, _content(path))]
+    samples = _load_samples(path, schema.names if schema else ArrayNames())
     return samples_to_arrays(samples, schema, file=str(path))
+
+
+def legacy_schema(path: Path, names: ArrayNames | None = None) -> StoreSchema:
+    """What the first sample of an old batch file says of the arrays that they all become."""
+    names = names or ArrayNames()
+    samples = _load_samples(path, names)
+    if not samples:
+        raise DataError(
+            f"{path}: holds no samples, so that nothing tells their heads and widths; take it away"
+        )
+    return inferred_schema(samples[0], names=names, file=str(path))
+
+
+def _load_samples(path: Path, names: ArrayNames) -> list[Any]:
+    return [_sample(item, names) for item in _samples(path, _content(path))]
 
 
 def _content(path: Path) -> Any:
