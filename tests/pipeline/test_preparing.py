@@ -189,3 +189,16 @@ def test_beginning_anew_and_keeping_exclude_each_other(folder: Path):
     del folder
     with pytest.raises(penstock.ConfigError, match="choose one of them"):
         penstock.prepare("prep.yaml", restart=True, keep_done=True)
+
+
+def test_bad_rows_are_a_matter_of_training(folder: Path, caplog: pytest.LogCaptureFixture):
+    (folder / "table.csv").write_text("gold,labels_move\n1,0\n")
+    keys = {"preprocessing.input_path": "table.csv", "preprocessing.extract": None}
+    run = penstock.load_run("prep.yaml", {**keys, "data_config.bad_rows": "quarantine"})
+
+    penstock.prepare(run)
+
+    assert (
+        "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails"
+        in caplog.text
+    )

@@ -1,5 +1,6 @@
 """Preparation as a command: from a run file to batch files and the store that they are merged to."""
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from penstock.pipeline.run_files import load_run
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import WatchOptions
-from penstock.readers.sections import ReadingSection
+from penstock.readers.sections import BadRows, ReadingSection
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.sections import OnExceed
 from penstock.store.merge import MergeResult
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ def prepare(
         raise ConfigError("--restart removes what is done and --keep-done keeps it; choose one of them")
     if merge:
         merge_options(run)  # what cannot be merged is told before hours of work
+    _warn_of_bad_rows(run)
     with measured(section, run.memory) as monitor:
         watching = WatchOptions(
             verbose=section.verbose,
@@ -64,6 +68,15 @@ def prepare(
         prepared = _prepare_files(run, watching, restart=restart, keep_done=keep_done, merges=merge)
         merged = merge_batches(run, monitor, plain=plain) if merge else None
     return PrepResult(prepared, merged, None if monitor is None else monitor.report)
+
+
+def _warn_of_bad_rows(run: RunConfig) -> None:
+    """Tell that rows are not written aside here: a run file may say so for training."""
+    if preprocessing_of(run).extract is None and run.data_config.bad_rows is BadRows.quarantine:
+        logger.warning(
+            "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails its file, which "
+            "preprocessing.on_error: skip leaves out"
+        )
 
 
 def _prepare_files(run: RunConfig, watching: WatchOptions, **choices: bool) -> PrepSummary:

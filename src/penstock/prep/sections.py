@@ -160,6 +160,9 @@ class SampleSchema(Section):
     feature_columns: list[str] = []
     """Columns that are features, in this order; f_* stands for all that fit. Absent: all others that hold numbers."""
 
+    fill_value: float | None = None
+    """Stands for a feature that is missing in a column; absent: that is an error. Labels and masks are never filled."""
+
     label_columns: dict[str, str] = {}
     """The columns of heads; absent: the column with the name of the head, or of its array."""
 

@@ -80,8 +80,8 @@ def test_no_file_without_failure(desk: Path):
         prepare(section(desk, parallel=True, on_error="skip"))
 
     assert str(error.value) == (
-        f"{games[1]}: a worker process was killed by SIGABRT at this file; with PYTHONFAULTHANDLER=1 in the environment "
-        "it tells where it was; no file is left that gives a sample"
+        f"{games[1]}: a worker process was killed by SIGABRT at this file; with PYTHONFAULTHANDLER=1 in the "
+        "environment it tells where it was; no file is left that gives a sample"
     )
 
 

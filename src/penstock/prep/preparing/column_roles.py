@@ -1,19 +1,37 @@
 """Which column of a file is what: features, labels, masks, groups, by the declared schema and by names."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.prep.preparing.column_numbers import Values, column_numbers, holds_numbers, side_by_side, wide
+from penstock.prep.preparing.column_numbers import (
+    Values,
+    column_numbers,
+    holds_numbers,
+    side_by_side,
+    wide,
+    with_fill_value,
+)
 from penstock.prep.preparing.inputs import natural_key
 from penstock.prep.sections import SampleSchema
 from penstock.readers.origin import ROW_COLUMN
 
 _SCHEMA = "preprocessing.schema"
+
+
+class NoNumbers(DataError):
+    """A column that should be a feature holds something else."""
+
+    def __init__(self, column: str, text: str) -> None:
+        super().__init__(text)
+        self.column = column
+
+    def __reduce__(self) -> "tuple[type[NoNumbers], tuple[str, str]]":
+        return type(self), (self.column, str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +44,11 @@ class Roles:
     labels: Mapping[str, str]
     masks: Mapping[str, str]
     group: str | None
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """All but that of groups, which need not be numbers."""
+        return replace(self, group=None).columns
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,9 +135,10 @@ def _chosen(file: str, names: Sequence[str], patterns: Sequence[str], key: str) 
 def _others(file: str, columns: pa.Schema, names: Sequence[str], may_be_none: bool) -> tuple[str, ...]:
     for name in names:
         if not holds_numbers(columns.field(name).type):
-            raise DataError(
+            raise NoNumbers(
+                name,
                 f"{file}: column '{name}' holds {columns.field(name).type}, not numbers; name the features in "
-                f"{_SCHEMA}.feature_columns"
+                f"{_SCHEMA}.feature_columns",
             )
     if not names and not may_be_none:
         raise DataError(f"{file}: no column is left for features; name them in {_SCHEMA}.feature_columns")
@@ -131,12 +155,18 @@ def batch_arrays(
 ) -> dict[str, Values]:
     """The arrays of a batch, of the columns' own types; groups are not among them."""
 
-    def numbers(name: str) -> Values:
-        return column_numbers(batch.column(name), file, name, first_row)
+    def numbers(name: str, filled: bool = False) -> Values:
+        column = batch.column(name)
+        if filled:
+            column = with_fill_value(column, declared.fill_value, file, name, first_row)
+        return column_numbers(column, file, name, first_row)
 
     features = {declared.features_name: roles.features} if roles.features else {}
     features |= {declared.group_array(group): columns for group, columns in roles.feature_groups.items()}
-    arrays = {array: side_by_side([numbers(name) for name in columns]) for array, columns in features.items()}
+    arrays = {
+        array: side_by_side([numbers(name, filled=True) for name in columns])
+        for array, columns in features.items()
+    }
     arrays |= {f"{declared.label_prefix}{head}": numbers(name) for head, name in roles.labels.items()}
     arrays |= {f"{declared.mask_prefix}{head}": wide(numbers(name)) for head, name in roles.masks.items()}
     return arrays

@@ -1,7 +1,7 @@
 """A raw file -> samples or arrays: by the user's function, or column by column through the readers."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.column_roles import Roles, batch_arrays, find_roles
+from penstock.prep.preparing.column_roles import NoNumbers, Roles, batch_arrays, find_roles
 from penstock.prep.preparing.extract_function import load_extract
 from penstock.prep.preparing.feature_groups import split_arrays, split_sample
 from penstock.prep.preparing.split_groups import groups_of, sample_group
+from penstock.prep.preparing.text_values import is_text, text_in_file
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks
@@ -64,7 +65,8 @@ class Extraction:
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
         extraction = self
         if self.place is None:
-            extraction = self._with_columns(survey(self.reading, [file], Wanted()).columns, file.path)
+            with self._finding_text(file):
+                extraction = self._with_columns(survey(self.reading, [file], Wanted()).columns, file.path)
         for given in extraction._given(file):
             if self.place is not None and isinstance(given, _COLUMNS):
                 extraction = self._with_columns(given.schema, file.path)
@@ -105,11 +107,23 @@ class Extraction:
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         columns = survey(self.reading, [file], Wanted()).columns
-        roles = find_roles(columns, self.declared, self.group_key, file.path)
+        with self._finding_text(file):
+            roles = find_roles(columns, self.declared, self.group_key, file.path)
+        for name in roles.number_columns:
+            if is_text(columns.field(name).type):
+                raise text_in_file(self.reading, file, name)
         found = survey(self.reading, [file], Wanted(roles.columns))
         share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, READER_BYTES)))
         with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
             yield from batches
+
+    @contextmanager
+    def _finding_text(self, file: DataFile) -> Iterator[None]:
+        """Where a column is no feature since it holds text: with the row and value that say so."""
+        try:
+            yield
+        except NoNumbers as error:
+            raise text_in_file(self.reading, file, error.column) from None
 
     def _understood(self, given: Any, file: str, number: int) -> Iterator[Item]:
         if isinstance(given, pa.RecordBatch):
@@ -126,7 +140,7 @@ class Extraction:
         elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
             yield self._of_sample(given, file, number)
         else:
-            yield self._of_arrays(given, file)
+            yield self._of_arrays(given, file, number)
 
     def _of_sample(self, sample: Sample, file: str, number: int) -> Sample:
         sample = split_sample(sample, self.declared, f"{file}: sample {number}")
@@ -139,7 +153,9 @@ class Extraction:
         self._check_named(roles, file)
         arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
-            arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file)
+            arrays[self.names.groups] = groups_of(
+                batch.column(self.group_key), self.group_key, file, number
+            )
         return Arrays(arrays)
 
     def _check_named(self, roles: Roles, file: str) -> None:
@@ -152,7 +168,7 @@ class Extraction:
             "which order; name them in preprocessing.schema.feature_columns"
         )
 
-    def _of_arrays(self, given: Mapping[str, Any], file: str) -> Arrays:
+    def _of_arrays(self, given: Mapping[str, Any], file: str, number: int) -> Arrays:
         """Arrays by their names, or in the form of a sample."""
         arrays = {name: np.asarray(values) for name, values in given.items() if name not in (LABELS, MASKS)}
         if FEATURES in arrays:
@@ -166,8 +182,9 @@ class Extraction:
             raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
         arrays = split_arrays(arrays, self.declared, file)
         if self.group_key is not None:
-            groups = arrays.pop(self.group_key, None)
-            arrays[self.names.groups] = groups_of(groups, self.group_key, file)
+            arrays.pop(self.group_key, None)
+            groups = given.get(self.group_key)
+            arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
         return Arrays(arrays)
 
 

@@ -25,6 +25,8 @@ class SchemaSearch:
     """The type of each array of features."""
     skips: bool
     """Look further where a file fails: its task will say so."""
+    reason: str | None = None
+    """Why the first file that failed has failed."""
 
 
 def find_schema(search: SchemaSearch, tell: Callable[[DataFile], None] = lambda file: None) -> Found:
@@ -33,9 +35,10 @@ def find_schema(search: SchemaSearch, tell: Callable[[DataFile], None] = lambda 
         tell(file)
         try:
             found = found_in(file, search.extraction, search.feature_types)
-        except FileFailed:
+        except FileFailed as failed:
             if not search.skips:
                 raise
+            search = replace(search, reason=search.reason or str(failed))
             continue
         if found is not None:
             return found
@@ -60,6 +63,7 @@ def find_schema_apart(search: SchemaSearch) -> Found:
             return found
         if not search.skips:
             raise message
+        search = replace(search, reason=search.reason or str(message))
         first += 1
     raise _nothing(search)
 
@@ -71,6 +75,10 @@ def _ended(exit_code: int, file: DataFile) -> WorkerError:
 
 
 def _nothing(search: SchemaSearch) -> DataError:
+    if search.reason is not None:
+        return DataError(f"{search.reason}; no file is left that gives a sample")
+    if len(search.files) == 1:
+        return DataError(f"{search.files[0].path}: gives no sample")
     return DataError(
         f"{search.files[0].path}: neither this file nor any other of the {len(search.files)} gives a sample"
     )
