@@ -24,7 +24,10 @@ def test_what_is_written_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (encoded_document("penstock store", 3, BODY), "is a penstock store, not a penstock example"),
+        (
+            encoded_document("penstock store", 3, BODY),
+            "is of kind 'penstock store', but 'penstock example' is wanted here; give another folder",
+        ),
         (encoded_document(KIND, 4, BODY), "has version 4, but this Penstock reads 3; upgrade it"),
         (
             encoded_document(KIND, 3, BODY).replace(b"800", b"801"),

@@ -94,7 +94,9 @@ def test_a_manifest_that_cannot_be_used(tmp_path, manifest):
     with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock batches"):
         Manifest.read(tmp_path)
     path.write_text(text.replace("penstock batches", "penstock store"))
-    with pytest.raises(DataError, match=r"manifest\.json: is a penstock store, not a penstock batches"):
+    with pytest.raises(
+        DataError, match=r"manifest\.json: is of kind 'penstock store', but 'penstock batches' is wanted"
+    ):
         Manifest.read(tmp_path)
     path.write_text(text.replace('"version": 1', '"version": 2'))
     with pytest.raises(DataError, match=r"has version 2, but this Penstock reads 1; upgrade it"):

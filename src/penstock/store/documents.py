@@ -43,7 +43,7 @@ def read_document(path: Path, kind: str, version: int, absent: str) -> dict[str,
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{path}: is damaged or no {kind}; write it again") from None
     if found[0] != kind:
-        raise DataError(f"{path}: is a {found[0]}, not a {kind}")
+        raise DataError(f"{path}: is of kind '{found[0]}', but '{kind}' is wanted here; give another folder")
     if found[1] != version:
         raise DataError(f"{path}: has version {found[1]}, but this Penstock reads {version}; upgrade it")
     body = {key: value for key, value in document.items() if key not in _ENVELOPE}

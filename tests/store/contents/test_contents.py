@@ -219,7 +219,9 @@ def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
 def test_a_manifest_of_no_batch_files(tmp_path):
     Manifest((), (), sample_schema(3, [], {}), {}).write(tmp_path)
 
-    with pytest.raises(DataError, match=r"its manifest\.json lists no batch files; run penstock prep again$"):
+    with pytest.raises(
+        DataError, match=r"has no samples: penstock prep found none in 0 input files, or left"
+    ):
         contents_of(tmp_path)
 
 

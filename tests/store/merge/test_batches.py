@@ -7,10 +7,11 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file import save_batch
-from penstock.store.manifest import Manifest
+from penstock.store.manifest import InputRecord, Manifest
 from penstock.store.merge import MergeOptions, merge
 from penstock.store.merge.batches import find_batches, read_batches
 from penstock.store.samples import arrays_to_samples
+from penstock.store.schema import StoreSchema
 from tests.store.merge.inputs import concatenated, load_split, write_batches
 from tests.store.samples import assert_same, game_arrays
 
@@ -95,10 +96,37 @@ def test_a_number_that_is_there_twice_is_refused(tmp_path):
         find_batches(tmp_path)
 
 
+def test_files_of_any_name_are_taken_where_none_is_called_batch(tmp_path):
+    batches = [game_arrays(size, size) for size in (4, 1, 6)]
+    for name, arrays in zip(("game2.npz", "game10.npz", "game1.batch"), batches, strict=True):
+        save_batch(tmp_path / name, arrays)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ".hidden.npz").write_bytes(b"")
+
+    found, _ = find_batches(tmp_path)
+    assert [path.name for path in found.paths] == ["game1.batch", "game2.npz", "game10.npz"]
+
+    save_batch(tmp_path / "batch_0.npz", batches[0])
+    found, _ = find_batches(tmp_path)
+    assert [path.name for path in found.paths] == ["batch_0.npz"]
+
+
+def test_a_preparation_of_which_nothing_came(tmp_path):
+    inputs = (InputRecord("raw/a.rep", 5, 0), InputRecord("raw/b.rep", 5, 0))
+    Manifest(inputs, (), StoreSchema(()), {}).write(tmp_path)
+
+    with pytest.raises(
+        DataError,
+        match=r": has no samples: penstock prep found none in 2 input files, or left them out; its log.j",
+    ):
+        find_batches(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_a_folder_without_batch_files(tmp_path, name):
     with pytest.raises(
-        DataError, match=r"is no folder|has no batch files \(batch_\*.batch or batch_\*.npz\)"
+        DataError,
+        match=r"is no folder|has no batch files, whose names end in .batch, .npz, .npy, .pkl, .pickle; ",
     ):
         find_batches(tmp_path / name)
 

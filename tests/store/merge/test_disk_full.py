@@ -54,6 +54,16 @@ def test_too_little_room_is_said_before_anything_is_written(tmp_path):
         check_room(tmp_path / "not" / "there" / "out", needed, tmp_path / "staging")
 
 
+def test_a_disk_that_is_read_only_is_not_called_full(tmp_path, small_disk):
+    write_batches(tmp_path / "in", SIZES)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+
+    with pytest.raises(
+        DataError, match=r"out: cannot be written to: .*disk is read-only; choose another output_dir"
+    ):
+        merge(tmp_path / "in", small_disk / "out")
+
+
 def test_a_small_disk_stays_empty(tmp_path, small_disk):
     write_batches(tmp_path / "in", SIZES)
     fill(small_disk, 100 * KIB)

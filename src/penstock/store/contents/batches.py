@@ -29,7 +29,7 @@ from penstock.store.contents.contents import (
 from penstock.store.contents.file_rows import FileArray
 from penstock.store.manifest import MANIFEST_NAME, Manifest, is_unfinished
 from penstock.store.merge.batch_paths import list_batch_files
-from penstock.store.merge.batches import Batches, read_batches
+from penstock.store.merge.batches import Batches, no_batches, read_batches
 from penstock.store.schema import LABELS, MASKS, ArrayNames
 
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
@@ -104,7 +104,7 @@ def batch_folder_contents(folder: Path) -> Contents:
     records = manifest.batches if manifest else ()
     paths = [folder / record.name for record in records] if manifest else list_batch_files(folder)
     if not paths:
-        raise DataError(f"{folder}: its {MANIFEST_NAME} lists no batch files; run penstock prep again")
+        raise no_batches(folder, manifest) if manifest else DataError(f"{folder}: has no batch files")
     batches = _read_batches(paths, manifest.schema.names if manifest else None, records)
     schema = batches.schema
     blocks = [BatchBlock(path, rows) for path, rows in zip(paths, batches.num_samples.tolist(), strict=True)]

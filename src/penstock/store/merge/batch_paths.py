@@ -37,14 +37,19 @@ class BatchPaths(Sequence[Path]):
 
 
 def list_batch_files(intermediate_dir: Path) -> BatchPaths:
-    """The batch files of a folder in the order of their numbers; no number may be there twice."""
+    """The batch files of a folder in the order of their numbers; no number may be there twice.
+
+    Where there are files called batch_*, all others are something else; else all that may be batch files are.
+    """
     if not intermediate_dir.is_dir():
         raise DataError(f"{intermediate_dir}: is no folder; intermediate_dir is where batch files are")
-    names = sorted(_names(intermediate_dir), key=natural_order)
-    if not names:
+    found = sorted(_names(intermediate_dir), key=natural_order)
+    if not found:
         raise DataError(
-            f"{intermediate_dir}: has no batch files (batch_*.batch or batch_*.npz); run penstock prep first"
+            f"{intermediate_dir}: has no batch files, whose names end in {', '.join(_SUFFIXES)}; run penstock prep "
+            "first"
         )
+    names = [name for name in found if name.startswith(_BEGINNING)] or found
     for name, following in pairwise(names):
         if os.path.splitext(name)[0] == os.path.splitext(following)[0]:
             raise DataError(
@@ -56,7 +61,7 @@ def list_batch_files(intermediate_dir: Path) -> BatchPaths:
 def _names(folder: Path) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(_BEGINNING) and entry.name.endswith(_SUFFIXES) and entry.is_file():
+            if not entry.name.startswith(".") and entry.name.endswith(_SUFFIXES) and entry.is_file():
                 yield entry.name
 
 

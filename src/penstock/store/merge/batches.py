@@ -95,13 +95,19 @@ def find_batches(
         return read_batches(paths, names, allow_pickle=allow_pickle, types=types), None
     manifest = Manifest.read(intermediate_dir)
     if not manifest.batches:
-        raise DataError(
-            f"{intermediate_dir}: its {MANIFEST_NAME} lists no batch files; run penstock prep again"
-        )
+        raise no_batches(intermediate_dir, manifest)
     paths = BatchPaths(intermediate_dir, [record.name for record in manifest.batches])
     batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle, types)
     source_samples = tuple(record.num_samples for record in manifest.inputs)
     return batches, source_samples if sum(source_samples) == batches.total_samples else None
+
+
+def no_batches(intermediate_dir: Path, manifest: Manifest) -> DataError:
+    """Of a preparation of which nothing came."""
+    return DataError(
+        f"{intermediate_dir}: has no samples: penstock prep found none in {len(manifest.inputs):,} input files, or "
+        "left them out; its log.jsonl tells why"
+    )
 
 
 def read_batches(

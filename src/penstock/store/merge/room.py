@@ -11,6 +11,10 @@ from penstock.config.sizes import format_size
 
 def check_room(output_dir: Path, needed_bytes: int, staging: Path) -> None:
     """Refuse to begin what cannot end; what a killed merge has written already needs no room again."""
+    if not os.access(_existing(output_dir), os.W_OK):
+        raise DataError(
+            f"{output_dir}: cannot be written to: {_existing(output_dir)} is read-only; choose another output_dir"
+        )
     missing_bytes = needed_bytes - _allocated_bytes(staging)
     free_bytes = shutil.disk_usage(_existing(output_dir)).free
     if missing_bytes > free_bytes:
