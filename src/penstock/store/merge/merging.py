@@ -1,6 +1,7 @@
 """From batch files to one store, in two passes and a few megabytes."""
 
 import errno
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,9 +24,12 @@ from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.replacing import difference, has_all_files, store_there
 from penstock.store.merge.room import check_room, reserve
+from penstock.store.merge.split_warnings import split_warnings
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
 from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def merge(
         plan = plan_merge(batches, options, source_samples)
         if progress is not None:
             progress.total = batches.total_samples
+        for warning in split_warnings(plan):
+            logger.warning("%s", warning)
         before = store_there(target)
         other = None if before is None else difference(before, plan)
         if other is not None and not replace:
