@@ -50,7 +50,7 @@ def test_compression_that_means_nothing(keys: dict[str, Any], message: str):
 
 
 def test_raw_files_may_be_listed():
-    assert Preprocessing.model_validate({"input_path": ["a", "b*"]}).input_path == ["a", "b*"]
+    assert Preprocessing.model_validate({"input_path": ["a", "b*"]}).input_path == "a,b*"
 
 
 def test_types_are_for_groups_that_there_are():
