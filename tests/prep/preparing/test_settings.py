@@ -77,3 +77,12 @@ def test_how_columns_are_read_does_not_matter_to_a_function(desk: Path):
 def test_batches_end_with_inputs_where_splits_go_by_file():
     assert not one_input_per_batch(preprocessing(splits={}))
     assert one_input_per_batch(preprocessing(splits={"by": "file"}))
+
+
+def test_the_key_that_was_changed_is_the_first_that_differs():
+    by_group, by_file = (
+        decisive_settings(preprocessing(splits={"group_key": "match", "by": by}), ReadingSection())
+        for by in ("group", "file")
+    )
+
+    assert next(key for key in by_group if by_group[key] != by_file[key]) == "splits.by"

@@ -48,14 +48,19 @@ def decisive_settings(section: Preprocessing, reading: ReadingSection) -> dict[s
         "layout": section.layout.value,
         "compression": section.compression.value,
         "compression_level": section.compression_level,
+        "splits.by": _kept_together(section),
         "splits.group_key": _group_key(section),
-        "splits.by file": one_input_per_batch(section),
     }
     if section.extract is None:
         settings["data_config"] = section_data(reading, full=True)
     else:
         settings[MODULE_CHECKSUM] = source_checksum(section.extract)
     return settings
+
+
+def _kept_together(section: Preprocessing) -> str:
+    """What of splits.by batch files know: whether they have groups, and whether they end where an input does."""
+    return (SplitBy.sample if section.splits is None else section.splits.by).value
 
 
 def _group_key(section: Preprocessing) -> str | None:
