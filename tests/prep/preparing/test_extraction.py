@@ -84,6 +84,3 @@ def test_what_cannot_be_understood(value: Any, group_key: str | None, problem: s
 
     assert problem in str(error.value)
 
-
-def test_a_number_stands_for_equal_values_in_every_process():
-    assert (group_number("match-7"), group_number(7)) == (12733249084779802608, 7191089600892374487)
