@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file import read_header, save_batch
 from penstock.store.merge import MergeOptions, SplitShares, merge, verify
 from penstock.store.merge.document import KIND, VERSION, encoded_document
 from tests.store.merge.inputs import all_bytes, write_batches
@@ -66,13 +66,78 @@ def test_a_damaged_store_is_written_anew_where_that_is_asked_for(tmp_path):
 def test_other_values_in_a_batch_file_are_found(tmp_path, options):
     batches = write_batches(tmp_path / "in", SIZES, groups=True)
     merge(tmp_path / "in", tmp_path / "out", options=options)
-    batches[3]["labels_target"] += 1
+    batches[3]["labels_target"][-1] += 1
     save_batch(tmp_path / "in" / "batch_0003.batch", batches[3])
 
     (difference,) = verify(tmp_path / "out", tmp_path / "in")
 
-    assert "array 'labels_target' of" in difference
-    assert difference.endswith("of batch_0003.batch")
+    assert difference == (
+        f"{tmp_path}/in/batch_0003.batch: is another than {tmp_path}/out was made of; penstock merge makes it of these"
+    )
+
+
+@pytest.mark.parametrize(
+    ("layout", "compression"), [("native", "none"), ("native", "zstd"), ("npz", "none"), ("npz", "zlib")]
+)
+def test_a_flipped_bit_in_any_array_of_any_batch_file_is_found(tmp_path, layout, compression):
+    write_batches(tmp_path / "in", SIZES, layout=layout, compression=compression)
+    merge(tmp_path / "in", tmp_path / "out")
+
+    for path in sorted((tmp_path / "in").iterdir()):
+        content = path.read_bytes()
+        for array in read_header(path).arrays.values():
+            if array.array_bytes:
+                damaged = bytearray(content)
+                damaged[array.offset + array.num_bytes // 2] ^= 1
+                path.write_bytes(damaged)
+                (difference,) = verify(tmp_path / "out", tmp_path / "in")
+                assert difference.startswith(f"{path}: array '{array.name}'")
+        path.write_bytes(content)
+    assert verify(tmp_path / "out", tmp_path / "in") == []
+
+
+def test_every_damaged_batch_file_is_told(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out")
+    for number in (0, 3):
+        path = tmp_path / "in" / f"batch_{number:04d}.batch"
+        with path.open("r+b") as stream:
+            stream.seek(read_header(path).array("masks_target").offset)
+            stream.write(b"\7")
+
+    first, second = verify(tmp_path / "out", tmp_path / "in")
+
+    assert "batch_0000.batch: array 'masks_target' is damaged" in first
+    assert "batch_0003.batch: array 'masks_target' is damaged" in second
+
+
+def test_options_that_are_not_those_of_the_store_are_told(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(seed=1))
+
+    assert verify(tmp_path / "out", tmp_path / "in", options=MergeOptions(seed=1, workers=2)) == []
+    assert verify(tmp_path / "out", tmp_path / "in", options=MergeOptions(seed=2, shuffle=True)) == [
+        f"{tmp_path}/out: was merged with shuffle false, not true",
+        f"{tmp_path}/out: was merged with seed 1, not 2",
+    ]
+
+
+def test_nothing_is_ever_written(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    write_batches(tmp_path / "others", SIZES[::-1])
+    merge(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / "X_train.npy").unlink()
+    before = all_bytes(tmp_path)
+
+    (missing,) = verify(tmp_path / "out", tmp_path / "in")
+    _, first_other = verify(tmp_path / "out", tmp_path / "others")
+
+    assert "X_train.npy: is missing" in missing
+    assert first_other == (
+        f"{tmp_path}/others/batch_0000.batch: is another than {tmp_path}/out was made of, and 3 more are; "
+        "penstock merge makes it of these"
+    )
+    assert all_bytes(tmp_path) == before
 
 
 def test_more_samples_and_other_types_are_found(tmp_path):
@@ -97,6 +162,17 @@ def test_no_store_is_a_difference(tmp_path):
     assert verify(tmp_path, tmp_path / "in") == [
         f"{tmp_path / 'manifest.json'}: there is none: no merge has finished here; run penstock merge"
     ]
+
+
+def test_a_merge_that_has_not_ended_is_no_store(tmp_path):
+    write_batches(tmp_path / "in")
+    (tmp_path / "out" / ".merging-0123").mkdir(parents=True)
+
+    (difference,) = verify(tmp_path / "out", tmp_path / "in")
+
+    assert difference.startswith(
+        f"{tmp_path}/out: is no whole store: a merge was begun here and has not ended"
+    )
 
 
 def test_samples_in_another_order_are_found(tmp_path):

@@ -1,11 +1,13 @@
 """What manifest.json says of a store."""
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge.batches import Batches
 from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.merge.layout import Checksums, Place, file_checksum_of
 from penstock.store.merge.options import MergeOptions, SplitShares
@@ -64,7 +66,16 @@ def _body(plan: MergePlan) -> dict[str, Any]:
         "options": dict(plan.options.decisive),
         "schema": plan.schema.as_document(),
         "num_batches": len(plan.batches),
+        "batch_checksums": batch_checksums(plan.batches),
     }
+
+
+def batch_checksums(batches: Batches) -> list[int]:
+    """Of the samples of each batch file, from what its header says of the arrays."""
+    return [
+        zlib.crc32(checksums.tobytes(), num_samples)
+        for checksums, num_samples in zip(batches.checksums, batches.num_samples.tolist(), strict=True)
+    ]
 
 
 def _file(name: str, num_bytes: int, crc: int) -> dict[str, Any]:

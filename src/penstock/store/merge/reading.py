@@ -58,6 +58,12 @@ class BatchReader:
         for start in range(0, num_bytes, BUFFER_BYTES):
             yield self._read(column, start, min(BUFFER_BYTES, num_bytes - start)).data
 
+    def read_all(self) -> None:
+        """Look at all values, so that what is damaged is told at the end."""
+        for column in range(len(self._offsets)):
+            for _ in self.pieces(column):
+                pass
+
     def chunk_rows(self, column: int) -> int:
         """How many samples of an array to read at a time."""
         return max(1, BUFFER_BYTES // max(1, self._batches.row_bytes[column]))

@@ -6,6 +6,7 @@ from typing import Any
 from penstock.config.errors import ConfigError, DataError
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.document import read_store
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.plan import MergePlan
 from penstock.store.schema import StoreSchema
 
@@ -35,9 +36,15 @@ def difference(document: dict[str, Any], plan: MergePlan) -> str | None:
     """In what a store differs from one that is planned: options, arrays or samples; None: in nothing."""
     if document["fingerprint"] == plan.fingerprint:
         return None
-    old, new = document["options"], dict(plan.options.decisive)
-    changed = [key for key in {**old, **new} if old.get(key) != new.get(key) and key != _FOLLOWS_FROM_TARGET]
-    if changed:
-        return f"other {', '.join(_OPTION_NAMES.get(key, key) for key in changed)}"
+    others = other_options(document, plan.options)
+    if others:
+        return f"other {', '.join(others)}"
     is_other = plan.schema.difference(StoreSchema.from_document(document["schema"])) is not None
     return "other arrays" if is_other else "other samples"
+
+
+def other_options(document: dict[str, Any], options: MergeOptions) -> dict[str, tuple[Any, Any]]:
+    """The options that were others when a store was made: what they were, and what they are now."""
+    old, new = document["options"], dict(options.decisive)
+    pairs = {key: (old.get(key), new.get(key)) for key in {**old, **new} if key != _FOLLOWS_FROM_TARGET}
+    return {_OPTION_NAMES.get(key, key): pair for key, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,50 +1,58 @@
-"""Whether a store is what its manifest says, and what the batch files hold."""
+"""Whether a store is what its manifest says, what the batch files hold, and what was asked for. Nothing is written."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from penstock.config.errors import DataError
-from penstock.store.batch_file import load_batch
+from penstock.config.errors import ConfigError, DataError
+from penstock.runtime.progress import ProgressLogger
 from penstock.store.checksums import file_checksum
 from penstock.store.merge.batches import find_batches
-from penstock.store.merge.document import options_of, read_store
-from penstock.store.merge.keys import KeyStream
-from penstock.store.merge.order import places_of_rows
+from penstock.store.merge.curing import curing
+from penstock.store.merge.document import batch_checksums, options_of, read_store
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.plan import MergePlan, plan_merge
-from penstock.store.merge.stored import Samples, stored_arrays
+from penstock.store.merge.reading import BatchReader
+from penstock.store.merge.replacing import other_options
+from penstock.store.merge.sampled_rows import row_differences
+from penstock.store.merge.staging import check_ended
 from penstock.store.schema import StoreSchema
 
-Arrays = dict[str, NDArray[Any]]
-StoredArrays = Mapping[tuple[str, str], Samples]
-
-SAMPLED_ROWS = 256
-"""Samples that are compared value by value."""
 _CURE = "penstock merge --restart writes the store anew"
+_MERGE_AGAIN = "penstock merge makes it of these"
 
 
-def verify(output_dir: str | Path, intermediate_dir: str | Path, *, allow_pickle: bool = False) -> list[str]:
-    """What differs between a store, its manifest and the batch files, one line each; an empty list is good.
+def verify(
+    output_dir: str | Path,
+    intermediate_dir: str | Path,
+    *,
+    options: MergeOptions | None = None,
+    allow_pickle: bool = False,
+    progress: ProgressLogger | None = None,
+) -> list[str]:
+    """What differs between a store and its manifest, the batch files, and `options` if given; an empty list is good.
 
-    Files are compared by size and checksum; counts, heads and types with the batch files; and some samples,
-    chosen at random, value by value.
+    All files of both are read, and compared by their checksums; splits, heads and types with what the batch files
+    give; and some samples, chosen at random, value by value. `progress` counts samples of batch files.
     """
-    store = Path(output_dir)
+    store, source = Path(output_dir), Path(intermediate_dir)
     try:
+        check_ended(store)
         document = read_store(store)
-        differences = list(_file_differences(store, document))
-        options = options_of(document)
-        batches, source_samples = find_batches(
-            Path(intermediate_dir), options.names, allow_pickle, options.types
-        )
     except DataError as error:
         return [str(error)]
-    plan = plan_merge(batches, options, source_samples)
-    differences += _schema_differences(store, document, plan)
-    return differences or list(_row_differences(store, document, plan))
+    differences = [*_file_differences(store, document), *_option_differences(store, document, options)]
+    try:
+        with curing(source):
+            made_with = options_of(document)
+            batches, source_samples = find_batches(source, made_with.names, allow_pickle, made_with.types)
+            plan = plan_merge(batches, made_with, source_samples)
+    except (ConfigError, DataError) as error:
+        return [*differences, str(error)]
+    differences += list(_schema_differences(store, document, plan)) or _other_batches(store, document, plan)
+    differences += _damaged_batches(plan, source, progress)
+    return differences or list(row_differences(store, document, plan))
 
 
 def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
@@ -58,6 +66,13 @@ def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
             yield f"{path}: is damaged: its checksum is {crc:08x}, not {item['crc32']:08x}; {_CURE}"
 
 
+def _option_differences(store: Path, document: dict[str, Any], options: MergeOptions | None) -> Iterator[str]:
+    if options is None:
+        return
+    for name, (found, wanted) in other_options(document, options).items():
+        yield f"{store}: was merged with {name} {json.dumps(found)}, not {json.dumps(wanted)}"
+
+
 def _schema_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> Iterator[str]:
     difference = plan.schema.difference(StoreSchema.from_document(document["schema"]))
     if difference:
@@ -68,40 +83,30 @@ def _schema_differences(store: Path, document: dict[str, Any], plan: MergePlan) 
             yield f"{store}: split {split} has {found} samples, but the batch files give {count}"
 
 
-def _row_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> Iterator[str]:
-    """Compare some samples; the first wrong one of each array is told."""
-    rows = _sampled_rows(plan)
-    batch_of = np.searchsorted(plan.first_rows, rows, side="right") - 1
-    splits, positions = places_of_rows(plan, rows)
-    stored = stored_arrays(store, document)
-    told: set[str] = set()
-    for batch in np.unique(batch_of).tolist():
-        path, first_row = plan.batches.paths[batch], int(plan.first_rows[batch])
-        is_pickled = bool(plan.batches.is_pickled[batch])
-        arrays = load_batch(path, allow_pickle=is_pickled, mmap=True, schema=plan.batches.schema)
-        for place in np.flatnonzero(batch_of == batch).tolist():
-            row, position = int(rows[place]) - first_row, int(positions[place])
-            split = plan.splitter.names[splits[place]]
-            different = _different(arrays, stored, row, split, position)
-            for name in (name for name in different if name not in told):
-                told.add(name)
-                yield (
-                    f"{store}: array '{name}' of {split} differs at sample {position} from sample {row} of {path.name}"
-                )
+def _other_batches(store: Path, document: dict[str, Any], plan: MergePlan) -> list[str]:
+    """By what the headers say of all values; the first file that is another is told."""
+    paths, found = plan.batches.paths, batch_checksums(plan.batches)
+    made_of = document.get("batch_checksums")
+    if made_of == found or (made_of is None and document["fingerprint"] == plan.fingerprint):
+        return []
+    if made_of is None or len(made_of) != len(found):
+        return [f"{store}: was made of other batch files than those in {paths[0].parent}; {_MERGE_AGAIN}"]
+    others = [batch for batch, checksum in enumerate(found) if checksum != made_of[batch]]
+    more = f", and {len(others) - 1:,} more are" if len(others) > 1 else ""
+    return [f"{paths[others[0]]}: is another than {store} was made of{more}; {_MERGE_AGAIN}"]
 
 
-def _different(arrays: Arrays, stored: StoredArrays, row: int, split: str, position: int) -> list[str]:
-    """The arrays in which a sample of the store is not that of the batch file."""
-    return [
-        name
-        for name, array in arrays.items()
-        if (split, name) in stored and stored[split, name][position].tobytes() != array[row].tobytes()
-    ]
-
-
-def _sampled_rows(plan: MergePlan) -> NDArray[np.int64]:
-    total = plan.batches.total_samples
-    if total <= SAMPLED_ROWS:
-        return np.arange(total)
-    keys = KeyStream("verify", plan.options.seed).of_rows(0, SAMPLED_ROWS)
-    return np.unique(keys % np.uint64(total)).astype(np.int64)
+def _damaged_batches(plan: MergePlan, source: Path, progress: ProgressLogger | None) -> Iterator[str]:
+    """Read every value of every batch file, some at a time; samples of old were read when they were found."""
+    batches = plan.batches
+    if progress is not None:
+        progress.total = batches.total_samples
+    for batch, num_samples in enumerate(batches.num_samples.tolist()):
+        if not batches.is_pickled[batch]:
+            try:
+                with curing(source), BatchReader(batches, batch) as reader:
+                    reader.read_all()
+            except DataError as error:
+                yield str(error)
+        if progress is not None:
+            progress.advance(num_samples)
