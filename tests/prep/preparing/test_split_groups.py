@@ -232,21 +232,14 @@ def test_groups_do_not_depend_on_who_saw_which_file_first(tmp_path: Path):
     raw.mkdir()
     for name, kind in {"a": "int8", "b": "float64", "c": "int64"}.items():
         (raw / f"{name}.txt").write_text("\n".join([f"{kind} {match}" for match in range(5)] * 2000))
-    splits = {"by": "group", "group_key": MATCH}
+    keys = {"extract": "typed:samples", "splits": {"by": "group", "group_key": MATCH}, "batch_size": 5000}
+    here, apart = tmp_path / "here", tmp_path / "apart"
 
-    prepare(section(tmp_path, extract="typed:samples", intermediate_dir=str(tmp_path / "one"), splits=splits))
-    prepare(
-        section(
-            tmp_path,
-            **{"extract": "typed:samples", "intermediate_dir": str(tmp_path / "two"), "splits": splits},
-            **{"parallel": True, "num_workers": 2},
-        )
-    )
+    prepare(section(tmp_path, **keys, intermediate_dir=str(here)))
+    prepare(section(tmp_path, **keys, intermediate_dir=str(apart), parallel=True, num_workers=2))
 
-    assert (
-        prepared_arrays(tmp_path / "one")["groups"].tolist() == [number(match) for match in range(5)] * 6000
-    )
-    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert prepared_arrays(here)["groups"].tolist() == [number(match) for match in range(5)] * 6000
+    assert content(here) == content(apart)
 
 
 @pytest.fixture
