@@ -25,6 +25,14 @@ def test_a_schema_may_be_declared():
     assert section.sample_schema.labels == {"action": "int16"}
 
 
+def test_masks_may_be_of_bool_and_labels_not():
+    section = Preprocessing.model_validate({"schema": {"mask_dtype": "bool"}})
+
+    assert section.sample_schema.mask_dtype == "bool"
+    with pytest.raises(ValidationError, match="there is no type 'bool'"):
+        Preprocessing.model_validate({"schema": {"labels": {"action": "bool"}}})
+
+
 def test_a_type_that_is_not_there():
     with pytest.raises(ValidationError, match=r"there is no type 'int17'; did you mean 'int16'\?"):
         Preprocessing.model_validate({"schema": {"labels": {"action": "int17"}}})

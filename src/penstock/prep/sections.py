@@ -1,5 +1,6 @@
 """preprocessing: from raw files to array stores."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -116,14 +117,20 @@ _NUMBER_TYPES = (
 )
 
 
-def _number_type(name: str) -> str:
-    if name not in _NUMBER_TYPES:
-        raise ValueError(f"there is no type '{name}'; {hint(name, _NUMBER_TYPES)}")
-    return name
+def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
+    def checked(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"there is no type '{name}'; {hint(name, names)}")
+        return name
+
+    return checked
 
 
-NumberType = Annotated[str, AfterValidator(_number_type)]
+NumberType = Annotated[str, AfterValidator(_one_of(_NUMBER_TYPES))]
 """A type of numbers by its name, such as int16."""
+
+MaskType = Annotated[str, AfterValidator(_one_of((*_NUMBER_TYPES, "bool")))]
+"""A type of masks by its name: numbers, or bool."""
 
 
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
@@ -145,7 +152,7 @@ class SampleSchema(Section):
     masks: dict[str, PositiveInt] = {}
     """Heads, and how many choices their masks have."""
 
-    mask_dtype: NumberType = "int8"
+    mask_dtype: MaskType = "int8"
     """Type of the masks' numbers."""
 
     features_name: str = "strategic_features"

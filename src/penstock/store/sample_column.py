@@ -88,7 +88,9 @@ class SampleColumn:
             with suppress(*REFUSALS):
                 return packed_doubles(value)
         try:
-            return np.asarray(value)
+            found = np.asarray(value)
+            # Beside text NumPy makes text of numbers too, which would then be blamed for it.
+            return np.asarray(value, object) if found.dtype.kind in "SU" else found
         except ValueError:
             raise Misfitting(row, Misfit((), None, "has parts of different lengths")) from None
 
@@ -133,7 +135,7 @@ class SampleColumn:
         least, most = limits_of(self.spec.dtype)
         for place, item in enumerate(items):
             index = () if self.spec.width is None else (place,)
-            if not isinstance(item, int | float):
+            if not isinstance(item, int | float | np.number):
                 return Misfit(index, item, f"{item!r} is no number")
             if not least <= item <= most:
                 return Misfit(index, item, misfit_reason(item, self.spec.dtype))
