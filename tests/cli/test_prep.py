@@ -44,15 +44,12 @@ def test_the_steps_one_by_one(games: Desk):
     assert first.exit_code == 0, first.stderr
     assert not Path("store").exists()
 
-    merged = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other", "--verify")
+    merged = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other")
+    verified = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other", "--verify")
 
-    assert merged.exit_code == 0, merged.stderr
-    assert [line.split()[0] for line in merged.stdout.splitlines()] == [
-        "merged",
-        "time",
-        "verified",
-        "memory",
-    ]
+    assert (merged.exit_code, verified.exit_code) == (0, 0), merged.stderr + verified.stderr
+    assert [line.split()[0] for line in merged.stdout.splitlines()] == ["merged", "time", "memory"]
+    assert [line.split()[0] for line in verified.stdout.splitlines()] == ["verified", "memory"]
     assert np.load("store/X_train.npy").shape == (9, 3)
 
 
@@ -89,7 +86,30 @@ def test_verify_finds_a_store_that_was_changed(games: Desk):
     assert done.exit_code == 1
     assert done.stderr.splitlines()[-1].startswith("error: store/X_train.npy: is damaged: its checksum is ")
     assert done.stderr.endswith("; penstock merge --restart writes the store anew\n")
-    assert games.penstock("merge", "prep.yaml", "--restart", "--verify").exit_code == 0
+    assert games.penstock("merge", "prep.yaml", "--restart").exit_code == 0
+    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
+
+
+def test_verify_writes_nothing(games: Desk):
+    games.penstock("prep", "prep.yaml")
+    others = ("--intermediate-dir", "other", "--set", "preprocessing.batch_size=2")
+    games.penstock("prep", "prep.yaml", "--skip-merge", *others)
+    Path("store/X_train.npy").unlink()
+    before = games.content()
+
+    missing = games.penstock("merge", "prep.yaml", "--verify")
+    other = games.penstock("merge", "prep.yaml", "--verify", "--intermediate-dir", "other")
+    both = games.penstock("merge", "prep.yaml", "--verify", "--restart")
+
+    assert [done.exit_code for done in (missing, other, both)] == [1, 1, 1]
+    assert missing.stderr.splitlines()[-1] == (
+        "error: store/X_train.npy: is missing; penstock merge --restart writes the store anew"
+    )
+    assert "differs   store: was made of other batch files than those in other; " in other.stdout
+    assert (
+        both.stderr == "error: --verify writes nothing; leave out --restart, or merge first and verify then\n"
+    )
+    assert games.content() == before
 
 
 def test_a_damaged_batch_file_comes_back(games: Desk):
@@ -219,6 +239,7 @@ def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatc
         "error: stopped: what is merged is kept; run the same again to go on",
     )
     assert not Path("store/manifest.json").exists()
+    assert games.penstock("merge", "prep.yaml").exit_code == 0
     assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
 
 
@@ -230,9 +251,10 @@ def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):
     np.savez("old/batch_0000.npz", samples=np.array(samples, dtype=object))
 
     refused = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old")
-    allowed = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle", "--verify")
+    allowed = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle")
+    verified = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle", "--verify")
 
     assert refused.exit_code == 1
     assert "--allow-pickle" in refused.stderr.splitlines()[-1]
-    assert allowed.exit_code == 0, allowed.stderr
+    assert (allowed.exit_code, verified.exit_code) == (0, 0), allowed.stderr + verified.stderr
     assert np.load("store/X_train.npy").tolist() == [[1, 0], [1, 1], [1, 2]]

@@ -1,14 +1,20 @@
 """`penstock merge`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli import options
 from penstock.cli.errors import EXIT_WRONG, fail, one_line_errors
 from penstock.cli.prep import IntermediateDir
+from penstock.config.errors import ConfigError
 
-Verify = Annotated[bool, typer.Option("--verify", help="Compare the store with the batch files.")]
+if TYPE_CHECKING:
+    from penstock.pipeline.run_config import RunConfig
+
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Compare the store with batch files and RUN; nothing is written.")
+]
 Restart = Annotated[
     bool, typer.Option("--restart", help="Write the store anew, also where it is whole already.")
 ]
@@ -33,11 +39,20 @@ def merge(
     with one_line_errors(run_file):
         paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json, strict)
+        if verify:
+            _verify(run, restart, allow_pickle, plain)
+            return
         from penstock.pipeline.merging import merge_run
 
-        result = merge_run(run, check=verify, restart=restart, allow_pickle=allow_pickle, plain=plain)
-        print("\n".join(result.lines()))
-        if result.differences:
-            first, *others = result.differences
-            more = f" (and {len(others)} more differences)" if others else ""
-            fail(f"{first}{more}", EXIT_WRONG)
+        print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
+
+
+def _verify(run: "RunConfig", restart: bool, allow_pickle: bool, plain: bool) -> None:
+    from penstock.pipeline.verifying import verify_run
+
+    if restart:
+        raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
+    result = verify_run(run, allow_pickle=allow_pickle, plain=plain)
+    print("\n".join(result.lines()))
+    if result.error:
+        fail(result.error, EXIT_WRONG)

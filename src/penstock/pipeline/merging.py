@@ -12,7 +12,7 @@ from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.merge import MergeOptions, MergeResult, merge, verify
+from penstock.store.merge import MergeOptions, MergeResult, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,41 +20,22 @@ class MergeReport:
     """What a merge made."""
 
     merged: MergeResult
-    differences: list[str] | None
-    """Between the store and the batch files, one line each; None: nobody looked for them."""
     memory: MemoryReport | None
     """None: it was not measured."""
 
     def lines(self) -> list[str]:
         """For the terminal."""
-        verified = "verified  files, counts, heads, types and sampled rows are those of the batch files"
-        return [
-            *merged_lines(self.merged),
-            *([verified] if self.differences == [] else []),
-            *memory_lines(self.memory),
-        ]
+        return [*merged_lines(self.merged), *memory_lines(self.memory)]
 
 
 def merge_run(
-    run: RunConfig,
-    *,
-    check: bool = False,
-    restart: bool = False,
-    allow_pickle: bool = False,
-    plain: bool = False,
+    run: RunConfig, *, restart: bool = False, allow_pickle: bool = False, plain: bool = False
 ) -> MergeReport:
-    """Merge the batch files of a run, and compare the store with them where that is asked for.
-
-    A whole store of the same is left as it is; `restart` writes it anew.
-    """
+    """Merge the batch files of a run; a whole store of the same is left as it is, and `restart` writes it anew."""
     section = preprocessing_of(run)
     with measured(section, run.memory) as monitor:
         merged = merge_batches(run, monitor, restart=restart, allow_pickle=allow_pickle, plain=plain)
-        differences = None
-        if check:
-            with stage_of(monitor, "verifying"):
-                differences = verify(section.output_dir, section.intermediate_dir, allow_pickle=allow_pickle)
-    return MergeReport(merged, differences, None if monitor is None else monitor.report)
+    return MergeReport(merged, None if monitor is None else monitor.report)
 
 
 def merge_batches(

@@ -18,10 +18,12 @@ _SAMPLE_SECONDS = 0.2
 
 
 @contextmanager
-def measured(section: Preprocessing, memory: MemorySection) -> Iterator[MemoryMonitor | None]:
+def measured(
+    section: Preprocessing, memory: MemorySection, is_logged: bool = True
+) -> Iterator[MemoryMonitor | None]:
     """Measure what happens inside, and log the peaks, also when it fails: then they may tell why.
 
-    None: the run file wants no measuring.
+    None: the run file wants no measuring. What only looks at files is not logged beside them.
     """
     if not (section.monitor_memory and memory.monitor):
         yield None
@@ -30,7 +32,8 @@ def measured(section: Preprocessing, memory: MemorySection) -> Iterator[MemoryMo
         try:
             yield monitor
         finally:
-            _log(Path(section.intermediate_dir), monitor.report)
+            if is_logged:
+                _log(Path(section.intermediate_dir), monitor.report)
 
 
 def memory_lines(report: MemoryReport | None) -> list[str]:
