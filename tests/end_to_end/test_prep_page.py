@@ -18,7 +18,9 @@ from tests.end_to_end.conftest import Workplace
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "prep.md").read_text()
-OF_THE_MACHINE = re.compile(r"[\d.]+ s\b|[\d,]+ samples/s|\d+ worker process(es)?|[\d.]+[MG]iB(?=[ ,)])")
+OF_THE_MACHINE = re.compile(
+    r"[\d.]+ s\b|[\d,]+ samples/s|\d+ worker process(es)?|[\d.]+[MG]iB(?=[ ,)])|(?<=es at most )[\d.]+[MG]iB"
+)
 """Times, rates, workers and memory; the sizes of results end a line, and stay."""
 MEASURED = re.compile(r"\b[0-9]\.\d{4}\b")
 """Losses and metrics: the same from run to run, but for the arithmetic of another processor."""
@@ -37,12 +39,12 @@ def blocks(language: str, title: str) -> list[str]:
 
 
 def commands() -> Iterator[tuple[list[str], list[str]]]:
-    """The words of each command of the first section, and the lines that the page shows of its output."""
+    """The words of each command of the first section, and the lines that the page shows of its output; ... are more."""
     for block in blocks("console", "From replays to a model"):
         for piece in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = piece.splitlines()
             if command.startswith("penstock "):
-                yield shlex.split(command)[1:], shown
+                yield shlex.split(command)[1:], [line for line in shown if line.strip() != "..."]
 
 
 def without_numbers_of_the_machine(line: str) -> str:
