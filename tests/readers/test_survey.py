@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
 from penstock.readers.text import csv
 from penstock.runtime.budget import Share
@@ -72,3 +74,18 @@ def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(csv, "sample_texts", None)
     for _ in range(2):
         assert flat(read_blocks(found, Share("reading", MIB)), "zip") == ["02134", "7"]
+
+
+@pytest.mark.parametrize("path", ["store/train.h5", "store", "store/*.h5"])
+def test_hdf5_is_not_read(tmp_path: Path, path: str) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "train.h5").write_bytes(b"\x89HDF\r\n")
+    (tmp_path / "store" / "manifest.json").write_text("{}")
+
+    with pytest.raises(DataError) as told:
+        survey(ReadingSection(dataset_type="NumpyDataset"), list_files(str(tmp_path / path)), Wanted())
+
+    assert str(told.value) == (
+        f"{tmp_path}/store/train.h5: Penstock writes HDF5 for other programs, but does not read it; merge to target "
+        "npy, parquet or ipc"
+    )

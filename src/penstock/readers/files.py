@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
-from penstock.readers.splits import check_one_split, head_folders
+from penstock.readers.splits import MANIFEST_NAME, check_one_split, head_folders
 from penstock.readers.uris import Uri, is_uri, path_name
 
 TABLE_SCHEME = "odps://"
@@ -41,6 +41,9 @@ TYPE_OF_SUFFIX = {
     TABLE_SCHEME: "OdpsDataset",
 }
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
+
+HDF5_SUFFIXES = (".h5", ".hdf5")
+"""Of files that a merge may write, and that no reader reads."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Suffixes that stand after the format's own."""
@@ -95,6 +98,8 @@ def choose_data_files(names: Iterable[str]) -> list[str]:
     chosen = [name for name in shown if data_suffix(name) in TYPE_OF_SUFFIX]
     # Beside arrays, other files describe them: a store has a manifest.json.
     arrays = [name for name in chosen if TYPE_OF_SUFFIX[data_suffix(name)] == "NumpyDataset"]
+    if chosen == [MANIFEST_NAME]:
+        chosen = [name for name in shown if data_suffix(name) in HDF5_SUFFIXES] or chosen
     return sorted(arrays or chosen or [name for name in shown if "." not in name])
 
 

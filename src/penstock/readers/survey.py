@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.config.errors import DataError
 from penstock.readers import READERS
 from penstock.readers.blocks import Blocks
-from penstock.readers.files import TYPE_OF_SUFFIX, DataFile
+from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile
 from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
@@ -115,6 +115,7 @@ class TakeSurvey(Protocol):
 
 def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
     """Look at the files once: footers, headers, indexes and a few rows."""
+    _refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
     if wanted.columns is not None and not wanted.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
@@ -122,6 +123,15 @@ def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -
         if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
     return READERS.get(dataset_type)(reading, files, wanted)
+
+
+def _refuse_hdf5(files: Sequence[DataFile]) -> None:
+    for file in files:
+        if file.suffix in HDF5_SUFFIXES:
+            raise DataError(
+                f"{file.path}: Penstock writes HDF5 for other programs, but does not read it; merge to target npy, "
+                "parquet or ipc"
+            )
 
 
 def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
