@@ -31,6 +31,23 @@ def list_store(uri: Uri) -> list[DataFile]:
     raise _missing(uri)
 
 
+def list_folder(uri: Uri) -> list[DataFile] | None:
+    """All files of a folder, of whatever kind, but for hidden ones; None where it is no folder."""
+    uri = uri.at(uri.key.rstrip("/"))
+    if _info(uri).type is not pa_fs.FileType.Directory:
+        return None
+    entries = ((str(entry), info) for entry, info in _entries(uri) if _is_file(info))
+    return [DataFile(path, info.size) for path, info in entries if info.base_name[0] not in "._"]
+
+
+def object_version(path: str) -> bytes:
+    """What is another when an object was written again: its ETag, or where a store has none, when that was."""
+    filesystem, name = connect(Uri.parse(path))
+    with explained(path), filesystem.open_input_file(name) as source:
+        known = dict(source.metadata() or {})
+        return known.get("ETag") or str(filesystem.get_file_info(name).mtime_ns).encode()
+
+
 def _info(uri: Uri) -> pa_fs.FileInfo:
     filesystem, path = connect(uri)
     with explained(str(uri)):

@@ -1,20 +1,26 @@
 """Which raw files there are, in which order, and whether they are still the ones that were seen before."""
 
+import logging
 import os
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
 from penstock.readers.fingerprints import ends_checksum
-from penstock.readers.uris import is_uri
+from penstock.readers.store_files import list_folder, object_version
+from penstock.readers.uris import Uri, is_uri
 from penstock.store.checksums import file_checksum
 from penstock.store.manifest import InputRecord
 
 INPUT_PATH = "preprocessing.input_path"
 
 _NUMBERS = re.compile(r"(\d+)")
+
+logger = logging.getLogger(__name__)
 
 
 def natural_key(path: str) -> list[tuple[int, str]]:
@@ -36,13 +42,16 @@ def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
         raise ConfigError.at(INPUT_PATH, "is required: raw files as a path, glob, list or directory")
     files: list[DataFile] = []
     for part in parts:
-        found = list(_files_in(part)) if of_any_kind and _is_directory(part) else list_files(part)
+        found = _folder_files(part) if of_any_kind else None
+        if found is None:
+            found = list_files(part)
         files += sorted(found, key=lambda file: natural_key(file.path))
     seen: set[str] = set()
     for file in files:
         if file.path in seen:
             raise DataError(f"'{', '.join(parts)}' names {file.path} twice; its samples would be there twice")
         seen.add(file.path)
+    _warn_of_same(files)
     return files
 
 
@@ -52,23 +61,46 @@ def input_parts(input_path: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _is_directory(part: str) -> bool:
-    return not is_uri(part) and os.path.isdir(os.path.expanduser(part))
+def _folder_files(part: str) -> list[DataFile] | None:
+    """All files of a folder but for hidden ones; None where the path is something else."""
+    if part.startswith(TABLE_SCHEME):
+        return None
+    if is_uri(part) and not part.startswith("file://"):
+        files = list_folder(Uri.parse(part))
+    else:
+        files = _local_files(f"/{unquote(Uri.parse(part).key)}" if is_uri(part) else os.path.expanduser(part))
+    if files is not None and not files:
+        raise DataError(f"{part.rstrip('/')}: has no files in it")
+    return files
 
 
-def _files_in(part: str) -> Iterator[DataFile]:
-    folder = os.path.expanduser(part)
+def _local_files(folder: str) -> list[DataFile] | None:
+    if not os.path.isdir(folder):
+        return None
     names = [entry.name for entry in os.scandir(folder) if entry.is_file() and entry.name[0] not in "._"]
-    if not names:
-        raise DataError(f"{folder}: has no files in it")
-    for name in names:
-        yield from list_files(os.path.join(folder, name))
+    return [file for name in names for file in list_files(os.path.join(folder, name))]
+
+
+def _warn_of_same(files: Sequence[DataFile]) -> None:
+    """Tell of local files that are there under two names; it may be meant."""
+    first_paths: dict[tuple[int, int], str] = {}
+    same = []
+    for file in files:
+        if not is_uri(file.path):
+            status = os.stat(file.path)
+            first = first_paths.setdefault((status.st_dev, status.st_ino), file.path)
+            if first != file.path:
+                same.append(f"{file.path} is the same file as {first}")
+    if same:
+        more = f", {len(same) - 1} more likewise" if len(same) > 1 else ""
+        logger.warning("%s%s; their samples will be there twice", same[0], more)
 
 
 def mark_input(file: DataFile) -> InputRecord:
-    """Look at a file: at all of its bytes, or of a file in a store at the first and the last."""
+    """Look at a file: at all of its bytes, or of a file in a store at its version, the first bytes and the last."""
     if is_uri(file.path):
-        return InputRecord(file.path, file.size_bytes, ends_checksum(file))
+        checksum = zlib.crc32(object_version(file.path), ends_checksum(file))
+        return InputRecord(file.path, file.size_bytes, checksum)
     path = Path(file.path)
     modified_ns = path.stat().st_mtime_ns
     return InputRecord(file.path, file.size_bytes, file_checksum(path), modified_ns)
