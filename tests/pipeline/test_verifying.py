@@ -58,4 +58,4 @@ def test_several_differences_are_lines_and_the_first_is_the_error():
     report = VerifyReport("store", ["a: differs", "b: differs", "c: differs"], None)
 
     assert report.lines() == ["differs   a: differs", "differs   b: differs", "differs   c: differs"]
-    assert report.error == "a: differs (and 2 more differences)"
+    assert report.error == "a: differs (and 2 more)"

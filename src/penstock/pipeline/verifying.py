@@ -38,7 +38,7 @@ class VerifyReport:
         if not self.differences:
             return None
         first, *others = self.differences
-        return first + (f" (and {len(others)} more differences)" if others else "")
+        return first + (f" (and {len(others)} more)" if others else "")
 
 
 def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> VerifyReport:

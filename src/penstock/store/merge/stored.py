@@ -1,6 +1,8 @@
 """The arrays of a store, read when and where they are looked at."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +23,7 @@ class Samples(Protocol):
 def stored_arrays(store: Path, document: dict[str, Any]) -> Mapping[tuple[str, str], Samples]:
     """All arrays of a store, by split and name."""
     if document["options"]["target"] not in ("parquet", "ipc"):
-        return {(item["split"], item["name"]): _mapped(store, item) for item in document["arrays"]}
+        return {(item["split"], item["name"]): _in_file(store, item) for item in document["arrays"]}
     from penstock.store.merge.part_reading import PartSamples
 
     schema = StoreSchema.from_document(document["schema"])
@@ -33,8 +35,20 @@ def stored_arrays(store: Path, document: dict[str, Any]) -> Mapping[tuple[str, s
     return arrays
 
 
-def _mapped(store: Path, item: dict[str, Any]) -> NDArray[Any]:
-    dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
-    if 0 in shape or dtype.itemsize == 0:
-        return np.zeros(shape, dtype)
-    return np.memmap(store / item["file"], dtype, "r", item["offset"], shape)
+@dataclass(frozen=True, slots=True)
+class FileSamples:
+    """One array of a split that lies in a file as it is. Mapping it would leave a stretch in memory for each look."""
+
+    path: Path
+    dtype: np.dtype[Any]
+    width: int
+    offset: int
+
+    def __getitem__(self, position: int, /) -> NDArray[Any]:
+        start = self.offset + position * self.width * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, self.width, offset=start)
+
+
+def _in_file(store: Path, item: dict[str, Any]) -> FileSamples:
+    width = math.prod(item["shape"][1:])
+    return FileSamples(store / item["file"], np.dtype(item["dtype"]), width, item["offset"])
