@@ -43,6 +43,8 @@ def samples(path):
                 os.abort()
             if chosen == "exit":
                 sys.exit(3)
+            if chosen == "interrupt":
+                raise KeyboardInterrupt
             if chosen == "raise":
                 raise RuntimeError("one\\ntwo")
             if chosen == "print":

@@ -122,4 +122,6 @@ def test_a_value_beyond_its_type_is_named(tmp_path: Path):
         prepare(section(tmp_path, extract=None))
 
     assert str(error.value).startswith(f"{tmp_path}/raw/0.csv: sample 2: ")
-    assert str(error.value).endswith("40000 does not fit int16 (-32768 to 32767)")
+    assert str(error.value).endswith(
+        "40000 does not fit int16 (-32768 to 32767); declare another type in preprocessing.schema.labels"
+    )

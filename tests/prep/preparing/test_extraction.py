@@ -67,8 +67,15 @@ def test_tables_are_taken_batch_by_batch():
         (
             {"features": [1.0]},
             None,
-            "gave an object of type dict; it should give samples, one after the other",
+            "gave an object of type dict; yield it in place of return",
         ),
+        (pa.table({"price": [1.0]}), None, "gave an object of type Table; yield it in place of return"),
+        (
+            [{"feats": [1.0], "labels": {"a": 1}, "match": "x"}],
+            None,
+            "sample 0: has no 'features' but 'feats', 'labels', 'match'; is it 'feats'?",
+        ),
+        ([{"x": [1.0]}], None, "sample 0: has no 'features' but 'x'"),
         (
             [{"strategic_features": 3}],
             None,
@@ -83,4 +90,3 @@ def test_what_cannot_be_understood(value: Any, group_key: str | None, problem: s
         items(value, group_key)
 
     assert problem in str(error.value)
-

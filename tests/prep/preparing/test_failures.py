@@ -14,9 +14,11 @@ WAYS = {
     "raise 0 0 0": "sample 9: 'rawgame:samples' failed: RuntimeError: one two",
     "exit 0 0 0": "sample 9: 'rawgame:samples' failed: SystemExit: 3",
     "1 2": "sample 9: features: has 1 values, not 3",
-    "40000 2 2 2": "sample 9: labels: head 'action': 40000 does not fit int16 (-32768 to 32767)",
+    "40000 2 2 2": "sample 9: labels: head 'action': 40000 does not fit int16 (-32768 to 32767); declare another "
+    "type in preprocessing.schema.labels",
 }
 ENDS = {
+    "interrupt 0 0 0": "sample 9: 'rawgame:samples' failed: KeyboardInterrupt",
     "abort 0 0 0": "a worker process was killed by SIGABRT at this file for the second time; with "
     "PYTHONFAULTHANDLER=1 in the environment it tells where it was",
     "die 0 0 0": "a worker process was killed by SIGKILL at this file for the second time; most often memory has run "

@@ -39,7 +39,7 @@ def test_a_silent_task_is_told_and_again_when_it_has_doubled():
     clock.now += 1
     [silence] = patience.silent()
     assert silence.line == (
-        "task_00003: nothing was heard of it for 61 s, at game_3.txt; it goes on, Ctrl-C stops and keeps what is done"
+        "game_3.txt: nothing was heard of this file for 61 s; it goes on, Ctrl-C stops and keeps what is done"
     )
     clock.now += 61
     assert told(patience) == []
@@ -84,7 +84,7 @@ def test_where_others_are_slow_it_may_take_ten_times_as_long():
     assert told(patience) == []
     clock.now += 1
     [silence] = patience.silent()
-    assert "for 201 s, at game_1.txt; until now it was 20.0 s at most;" in silence.line
+    assert "game_1.txt: nothing was heard of this file for 201 s; until now it was 20.0 s at most;" in silence.line
 
 
 def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
@@ -98,4 +98,4 @@ def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.Monke
 
     silent = [event for event in events(desk / "batches") if event["event"] == "silent"]
     assert (silent[-1]["task"], silent[-1]["file"]) == (1, str(games[1]))
-    assert f"at {games[1]}" in capfd.readouterr().err
+    assert f"{games[1]}: nothing was heard" in capfd.readouterr().err

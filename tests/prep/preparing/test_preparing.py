@@ -298,7 +298,8 @@ def test_files_that_fail_are_left_out_completely(desk: Path):
         "float: 'what'",
         str(
             games[3]
-        ): f"{games[3]}: sample 0: labels: head 'action': 40000 does not fit int16 (-32768 to 32767)",
+        ): f"{games[3]}: sample 0: labels: head 'action': 40000 does not fit int16 (-32768 to 32767); declare another "
+        "type in preprocessing.schema.labels",
     }
     features = prepared_arrays(desk / "batches")["strategic_features"]
     assert features[:, 0].tolist() == [0.0] * 3 + [2.0] * 4

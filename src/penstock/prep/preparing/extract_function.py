@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
+from penstock.prep.preparing.one_line import in_one_line
 from penstock.store.checksums import file_checksum
 
 EXTRACT = "preprocessing.extract"
@@ -26,9 +27,7 @@ def load_extract(place: str) -> Extract:
         hint = "; is its folder on PYTHONPATH?" if "there is no module" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error
     except (Exception, SystemExit) as error:  # the user's module may fail in any way, and call sys.exit
-        raise ConfigError.at(
-            EXTRACT, f"'{place}' cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise ConfigError.at(EXTRACT, f"'{place}' cannot be imported: {in_one_line(error)}") from error
     if not callable(function):
         raise ConfigError.at(EXTRACT, f"'{place}' is {function!r}; name a function that takes a path")
     return cast(Extract, function)

@@ -1,6 +1,6 @@
 """A raw file -> samples or arrays: by the user's function, or column by column through the readers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.config.nearest import nearest_name
 from penstock.config.sizes import MIB
 from penstock.prep.preparing.column_roles import NoNumbers, Roles, batch_arrays, find_roles
 from penstock.prep.preparing.extract_function import load_extract
@@ -42,7 +43,8 @@ class Arrays:
 
 
 Item = Sample | Arrays
-_COLUMNS = (pa.RecordBatch, pa.Table)
+_COLUMNS = pa.RecordBatch | pa.Table
+_YIELD = "it should give samples, one after the other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,12 @@ class Extraction:
     def names(self) -> ArrayNames:
         """How arrays are called."""
         return ArrayNames(self.declared.features_name, self.declared.label_prefix, self.declared.mask_prefix)
+
+    @property
+    def _array_beginnings(self) -> tuple[str, ...]:
+        """What names of arrays begin with, and what stands for features."""
+        names = self.names
+        return FEATURES, names.features, names.labels, names.masks
 
     def first(self, file: DataFile) -> "tuple[Extraction, Item] | None":
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
@@ -99,10 +107,9 @@ class Extraction:
         if self.place is None:
             return self._read_columns(file)
         given: Any = load_extract(self.place)(file.path)
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
-            raise DataError(
-                f"{file.path}: '{self.place}' gave {_kind(given)}; it should give samples, one after the other"
-            )
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | _COLUMNS):
+            advice = "yield it in place of return" if isinstance(given, Mapping | _COLUMNS) else _YIELD
+            raise DataError(f"{file.path}: '{self.place}' gave {_kind(given)}; {advice}")
         return given
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
@@ -139,6 +146,8 @@ class Extraction:
             )
         elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
             yield self._of_sample(given, file, number)
+        elif not any(str(name).startswith(self._array_beginnings) for name in given):
+            raise DataError(f"{file}: sample {number}: {_without_features([str(name) for name in given])}")
         else:
             yield self._of_arrays(given, file, number)
 
@@ -153,9 +162,7 @@ class Extraction:
         self._check_named(roles, file)
         arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
-            arrays[self.names.groups] = groups_of(
-                batch.column(self.group_key), self.group_key, file, number
-            )
+            arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file, number)
         return Arrays(arrays)
 
     def _check_named(self, roles: Roles, file: str) -> None:
@@ -186,6 +193,12 @@ class Extraction:
             groups = given.get(self.group_key)
             arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
         return Arrays(arrays)
+
+
+def _without_features(names: Sequence[str]) -> str:
+    near = nearest_name(FEATURES, names)
+    question = "" if near is None else f"; is it '{near}'?"
+    return f"has no '{FEATURES}' but {', '.join(map(repr, names)) or 'nothing'}{question}"
 
 
 def _kind(given: Any) -> str:

@@ -1,11 +1,16 @@
 """A raw file that cannot be used: which one, and why, in one line; how it came to be only for whoever asks."""
 
+import signal
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.config.errors import ConfigError, DataError, PenstockError
+from penstock.prep.preparing.one_line import in_one_line
 from penstock.readers.files import DataFile
+
+_LABELS = (": labels: head '", ": array 'labels_")
+"""How messages name labels."""
 
 
 class FileFailed(DataError):
@@ -37,11 +42,12 @@ def failing(file: DataFile, place: str | None, counter: Counter | None = None) -
         text = str(error)
         reason = text if text.startswith(file.path) else f"{file.path}: {text}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
-    except (Exception, SystemExit) as error:  # the user's function may fail in any way, and call sys.exit
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # the user's function may fail in any way
+        if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            raise  # here it is Ctrl-C; workers do not hear that
         sample = "" if counter is None else f"sample {counter.number}: "
-        told = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
         who = "reading" if place is None else f"'{place}'"
-        reason = f"{file.path}: {sample}{who} failed: {told}"
+        reason = f"{file.path}: {sample}{who} failed: {in_one_line(error)}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
 
 
@@ -55,5 +61,7 @@ def blaming(files: Sequence[DataFile]) -> Iterator[None]:
         yield
     except DataError as error:
         text = str(error)
+        if " does not fit int" in text and any(place in text for place in _LABELS):
+            text = f"{text}; declare another type in preprocessing.schema.labels"
         culprit = next((file for file in reversed(files) if text.startswith(f"{file.path}: ")), files[-1])
         raise FileFailed(culprit.path, text, traceback.format_exc()) from error

@@ -16,7 +16,6 @@ _MOST_TIMES_OTHERS = 10
 
 @dataclass(slots=True)
 class _Running:
-    name: str
     file: str
     heard_at: float
     told_seconds: float = 0.0
@@ -45,7 +44,7 @@ class Patience:
 
     def began(self, task: Task) -> None:
         """Somebody begins with it, or begins again."""
-        self._running[task.number] = _Running(task.name, task.files[0].path, self._clock())
+        self._running[task.number] = _Running(task.files[0].path, self._clock())
 
     def heard(self, number: int, file: str) -> None:
         """It told that it is at this file."""
@@ -79,6 +78,6 @@ class Patience:
     def _line(self, running: _Running, seconds: float) -> str:
         others = f"; until now it was {self._longest_seconds:.1f} s at most" if self._longest_seconds else ""
         return (
-            f"{running.name}: nothing was heard of it for {seconds:.0f} s, at {running.file}{others}; it goes on, "
-            "Ctrl-C stops and keeps what is done"
+            f"{running.file}: nothing was heard of this file for {seconds:.0f} s{others}; it goes on, Ctrl-C stops and "
+            "keeps what is done"
         )

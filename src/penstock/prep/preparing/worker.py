@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from penstock.batching.workers.ends import WorkerError, WorkerStack
 from penstock.config.errors import PenstockError
+from penstock.prep.preparing.one_line import in_one_line
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Tell, Work, run_task
@@ -35,7 +36,7 @@ class Failed:
         """An error that is being handled, as something that can be sent to another process."""
         if isinstance(error, PenstockError):
             return cls(error, str(error), getattr(error, "stack", "") or traceback.format_exc())
-        return cls(None, f"{type(error).__name__}: {error}", traceback.format_exc())
+        return cls(None, in_one_line(error), traceback.format_exc())
 
     def raise_here(self) -> NoReturn:
         """In the parent: the same error, with the stack of the other process as its cause."""

@@ -83,6 +83,8 @@ def advice_after(exit_code: int) -> str:
 
 def main(descriptor: int) -> None:
     """What runs in the process: the job that the parent sends."""
+    # Ctrl-C reaches the parent, which lets go of this process: an interrupt here is one that the user's code raises.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(descriptor)
     with suppress(EOFError, ConnectionError):  # a parent that was stopped may be gone before it said anything
         job: Job = channel.recv()
