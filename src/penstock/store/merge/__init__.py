@@ -1,7 +1,17 @@
 """Many batch files become one store, in a few megabytes whatever their number.
 
-Pass 1 reads headers: `batches` knows what is where, `plan` decides where every sample goes. Pass 2 copies bytes to
-their places, part by part: a journal tells which are done. The store grows out of sight and appears when it is whole.
+`merging` tells the whole story; each step is a file, or a few:
+
+    pass 1   batches (what the headers say), splitting and keys (which sample goes to which split, and in which order),
+             layout, zip_layout, hdf5_layout (where bytes lie in files): all of it is a `plan`
+    staging  the folder where the store grows, out of sight; room on the disk
+    pass 2   writing: tasks, done by a crew of threads or workers, noted in a journal when they are on disk
+               copying                           bytes to their places
+               buckets, scattering, gathering    the same in random order
+               part_writing, part_files          Parquet and Arrow files, which have no places
+    the end  headers, document (manifest.json), and all is moved to where it belongs
+
+What is verified later is read by `stored`, and found by `order`.
 """
 
 from penstock.store.merge.merging import MergeResult, merge

@@ -10,24 +10,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.runtime.durable import flush_to_disk, sync_path, write_durably
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import find_batches
-from penstock.store.merge.buckets import SCATTERED_NAME, Buckets, plan_buckets
-from penstock.store.merge.crew import Crew
+from penstock.store.merge.buckets import Buckets, plan_buckets
 from penstock.store.merge.curing import curing
-from penstock.store.merge.document import encoded_store, read_store, whole_checksums
-from penstock.store.merge.journal import PartJournal
-from penstock.store.merge.layout import Checksums, Fixed
+from penstock.store.merge.document import read_store
 from penstock.store.merge.options import MergeOptions, check_strategy
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.replacing import difference, has_all_files, store_there
-from penstock.store.merge.room import check_room, reserve
+from penstock.store.merge.room import check_room
 from penstock.store.merge.split_warnings import split_warnings
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
-from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work
+from penstock.store.merge.writing import write_store
 
 logger = logging.getLogger(__name__)
 
@@ -130,65 +126,9 @@ def _merge_to(
         work = Work(plan, staging, buckets, is_accumulative)
         kept = work.num_tasks
         if not (staging / MANIFEST_NAME).exists():
-            kept = _write(work, progress)
+            kept = write_store(work, progress)
         put_in_place(staging, target, plan.options.durable)
         return _Done(work.num_tasks, kept)
-
-
-def _write(work: Work, progress: ProgressLogger | None) -> int:
-    """Write all files of a store; gives how many tasks were done before."""
-    work.folder.mkdir(exist_ok=True)
-    for file in work.plan.files:
-        reserve(work.folder / file.name, file.num_bytes)
-    if work.buckets is not None:
-        reserve(work.folder / SCATTERED_NAME, work.buckets.num_bytes)
-    with PartJournal(work.folder, work.plan.options.durable) as journal:
-        done = journal.read()
-        kept = len(done)
-        _run(work, done, journal, progress)
-    _finish(work.plan, work.folder, done)
-    return kept
-
-
-def _run(
-    work: Work, done: dict[int, PartChecksums], journal: PartJournal, progress: ProgressLogger | None
-) -> None:
-    """Do all tasks that are not done, and add them to `done`."""
-    if progress is not None:
-        progress.advance(
-            sum(task.num_samples for phase in work.phases for task in phase if task.number in done)
-        )
-    with Crew(work) as crew:
-        for phase in work.phases:
-            for task, checksums in crew.run([task for task in phase if task.number not in done]):
-                done[task.number] = checksums
-                journal.note(task.number, checksums, work.files_of(task, checksums))
-                if progress is not None:
-                    progress.advance(task.num_samples)
-
-
-def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> None:
-    """Write headers, which need the checksums of all parts, and the manifest when all is on disk."""
-    if plan.files:
-        _write_headers(plan, staging, whole_checksums(plan, done))
-    partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, done)
-    if plan.options.durable:
-        for folder in (staging, *(path for path in staging.iterdir() if path.is_dir())):
-            sync_path(folder)
-        write_durably(partial, manifest)
-    else:
-        partial.write_bytes(manifest)
-    partial.rename(staging / MANIFEST_NAME)
-
-
-def _write_headers(plan: MergePlan, staging: Path, checksums: Checksums) -> None:
-    for file in plan.files:
-        with (staging / file.name).open("r+b", buffering=0) as stream:
-            for piece in file.pieces(checksums):
-                if isinstance(piece, Fixed):
-                    write_at(stream.fileno(), memoryview(piece.content), piece.offset)
-            if plan.options.durable:
-                flush_to_disk(stream)
 
 
 def _needed_bytes(plan: MergePlan, buckets: Buckets | None) -> int:
