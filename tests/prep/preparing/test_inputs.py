@@ -128,3 +128,15 @@ def test_a_file_under_two_names_is_told(tmp_path: Path, caplog: pytest.LogCaptur
         f"{tmp_path}/c is the same file as {tmp_path}/a, 1 more likewise; their samples will be there twice"
     )
     assert caplog.messages == [told]
+
+
+def test_folders_in_a_folder_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    make(tmp_path, "a.csv")
+    for name in ("more", "others", ".hidden"):
+        (tmp_path / name).mkdir()
+
+    for of_any_kind in (True, False):
+        assert names_of(list_inputs(str(tmp_path), of_any_kind)) == ["a.csv"]
+
+    told = f"{tmp_path}: 2 folders in it are not read, first {tmp_path}/more; a folder with raw files is named by"
+    assert caplog.messages == [f"{told} itself"] * 2

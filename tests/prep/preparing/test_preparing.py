@@ -392,3 +392,22 @@ def test_a_declared_schema_is_enforced(desk: Path):
         with pytest.raises(FileFailed) as error:
             prepare(section(desk, schema=schema), restart=True)
         assert str(error.value) == f"{games[0]}: {problem}"
+
+
+def test_files_without_samples_and_features_that_are_nan_are_counted(desk: Path):
+    games = write_games(desk / "raw", [2, 0, 3])
+    games[2].write_text("0 1 nan 2\n0 nan nan 3\n0 1 2 3\n")
+
+    summary = prepare(section(desk))
+
+    assert (summary.num_samples, summary.empty, summary.nan_samples) == (5, [str(games[1])], 2)
+    assert prepare(section(desk)).nan_samples == 2
+
+
+def test_a_level_that_a_method_does_not_have(desk: Path):
+    write_games(desk / "raw", [2])
+
+    with pytest.raises(ConfigError) as error:
+        prepare(section(desk, compression="zstd", compression_level=99))
+
+    assert str(error.value) == "preprocessing.compression_level: compression level is 99; zstd has 1 to 22"

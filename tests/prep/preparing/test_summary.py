@@ -37,7 +37,27 @@ def test_records_are_added_up():
         "bytes_read": 349,
         "bytes_written": 6 << 20,
         "left_out": 7,
+        "empty": 0,
+        "nan_samples": 0,
         "workers": 2,
         "seconds": 4.0,
         "kept_tasks": 1,
     }
+
+
+def test_what_is_strange_but_no_error_is_counted():
+    inputs = (
+        InputRecord("game_0", 1, 0, num_samples=1),
+        InputRecord("game_1", 0, 0),
+        InputRecord("game_2", 0, 0),
+    )
+    batch = BatchRecord("batch_00000_00000.batch", 1, 1024, 0)
+
+    summary = PrepSummary.of([TaskRecord(0, inputs, (batch,), {}, {}, nan_samples=1)], 0, 1, 0, 1.0)
+
+    assert summary.lines() == [
+        "prepared  1 sample of 3 files in 1 batch file, 1KiB",
+        "time      1.0 s, 1 samples/s, one process",
+        "empty     2 files gave no samples, first game_1",
+        "NaN       1 sample with features that are NaN",
+    ]

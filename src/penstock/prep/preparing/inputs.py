@@ -45,6 +45,7 @@ def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
         found = _folder_files(part) if of_any_kind else None
         if found is None:
             found = list_files(part)
+        _warn_of_folders(part, found)
         files += sorted(found, key=lambda file: natural_key(file.path))
     seen: set[str] = set()
     for file in files:
@@ -79,6 +80,24 @@ def _local_files(folder: str) -> list[DataFile] | None:
         return None
     names = [entry.name for entry in os.scandir(folder) if entry.is_file() and entry.name[0] not in "._"]
     return [file for name in names for file in list_files(os.path.join(folder, name))]
+
+
+def _warn_of_folders(part: str, files: Sequence[DataFile]) -> None:
+    """Tell of folders in a folder, since nothing of them is read."""
+    folder = os.path.expanduser(part)
+    if is_uri(part) or not os.path.isdir(folder):
+        return
+    read = {os.path.dirname(file.path) for file in files}
+    inner = sorted(
+        entry.path
+        for entry in os.scandir(folder)
+        if entry.is_dir() and entry.name[0] not in "._" and entry.path not in read
+    )
+    if inner:
+        what = "a folder in it is" if len(inner) == 1 else f"{len(inner):,} folders in it are"
+        logger.warning(
+            "%s: %s not read, first %s; a folder with raw files is named by itself", part, what, inner[0]
+        )
 
 
 def _warn_of_same(files: Sequence[DataFile]) -> None:

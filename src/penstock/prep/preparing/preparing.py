@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
+from penstock.config.errors import ConfigError
 from penstock.prep.preparing.crew_size import Room
 from penstock.prep.preparing.executing import Executing, executing
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
@@ -66,7 +67,7 @@ class _Preparation:
         self._section = section
         self._limit_bytes = limit_bytes
         self._skips = section.on_error is OnError.skip
-        check_layout(section.layout.value, section.compression.value, section.compression_level)
+        _check_compression(section)
         self._settings = decisive_settings(section, reading)
         self._extraction = extraction_of(section, reading)
         self._files = list_inputs(section.input_path, of_any_kind=section.extract is not None)
@@ -153,3 +154,10 @@ class _Preparation:
             schema=plan.schema,
             settings=plan.settings,
         ).write(self.folder.path)
+
+
+def _check_compression(section: Preprocessing) -> None:
+    try:
+        check_layout(section.layout.value, section.compression.value, section.compression_level)
+    except ConfigError as error:
+        raise ConfigError.at("preprocessing.compression_level", str(error)) from None

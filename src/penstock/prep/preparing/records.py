@@ -26,6 +26,8 @@ class TaskRecord:
     """Files of which nothing is there, and why."""
     largest_errors: Mapping[str, float]
     """Of rounding to float16, by array."""
+    nan_samples: int = 0
+    """Those with features that are no numbers (NaN)."""
 
     @property
     def num_samples(self) -> int:
@@ -54,6 +56,7 @@ class TaskRecord:
             tuple(BatchRecord(**entry) for entry in body["batches"]),
             body["left_out"],
             body["largest_errors"],
+            body.get("nan_samples", 0),
         )
 
     def damage(self, folder: Path) -> str | None:

@@ -21,6 +21,10 @@ class PrepSummary:
     bytes_written: int
     left_out: Mapping[str, str]
     """Files that were left out, and why."""
+    empty: Sequence[str]
+    """Files that gave no sample, without being left out."""
+    nan_samples: int
+    """Those with features that are NaN."""
     largest_errors: Mapping[str, float]
     """Of rounding to float16, by array."""
     num_workers: int
@@ -41,17 +45,21 @@ class PrepSummary:
         seconds: float,
     ) -> "PrepSummary":
         """Add up the records of all tasks."""
+        left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+        inputs = [entry for record in records for entry in record.inputs]
         errors: dict[str, float] = {}
         for record in records:
             for name, error in record.largest_errors.items():
                 errors[name] = max(error, errors.get(name, 0.0))
         return cls(
-            num_files=sum(len(record.inputs) for record in records),
+            num_files=len(inputs),
             num_samples=sum(record.num_samples for record in records),
             num_batches=sum(len(record.batches) for record in records),
-            bytes_read=sum(entry.num_bytes for record in records for entry in record.inputs),
+            bytes_read=sum(entry.num_bytes for entry in inputs),
             bytes_written=sum(record.num_bytes for record in records),
-            left_out={file: reason for record in records for file, reason in record.left_out.items()},
+            left_out=left_out,
+            empty=[entry.path for entry in inputs if not entry.num_samples and entry.path not in left_out],
+            nan_samples=sum(record.nan_samples for record in records),
             largest_errors=errors,
             num_workers=num_workers,
             seconds=seconds,
@@ -62,18 +70,23 @@ class PrepSummary:
 
     def lines(self) -> list[str]:
         """For the terminal."""
-        batches = f"{self.num_batches:,} batch files, {format_size(self.bytes_written)}"
-        found = [
-            f"prepared  {self.num_samples:,} samples of {self.num_files - len(self.left_out):,} files in {batches}"
-        ]
+        samples, files = counted(self.num_samples, "sample"), counted(self._num_used, "file")
+        batches = f"{counted(self.num_batches, 'batch file')}, {format_size(self.bytes_written)}"
+        found = [f"prepared  {samples} of {files} in {batches}"]
         if self.kept_tasks < self.num_tasks:
             found.append(f"time      {self.seconds:.1f} s, {self._rate()}, {self._workers()}")
         if self.kept_tasks:
             found.append(f"kept      {self.kept_tasks:,} of {self.num_tasks:,} tasks were done before")
         for name, error in self.largest_errors.items():
             found.append(f"float16   {name}: largest rounding error {error:.3g}")
+        if self.empty:
+            found.append(
+                f"empty     {counted(len(self.empty), 'file')} gave no samples, first {self.empty[0]}"
+            )
+        if self.nan_samples:
+            found.append(f"NaN       {counted(self.nan_samples, 'sample')} with features that are NaN")
         if self.left_out:
-            found.append(f"left out  {len(self.left_out):,} {'file' if len(self.left_out) == 1 else 'files'}")
+            found.append(f"left out  {counted(len(self.left_out), 'file')}")
             found += [f"          {reason}" for reason in [*self.left_out.values()][:_SHOWN]]
             if len(self.left_out) > _SHOWN:
                 found.append(f"          and {len(self.left_out) - _SHOWN:,} more, see log.jsonl")
@@ -88,10 +101,16 @@ class PrepSummary:
             "bytes_read": self.bytes_read,
             "bytes_written": self.bytes_written,
             "left_out": len(self.left_out),
+            "empty": len(self.empty),
+            "nan_samples": self.nan_samples,
             "workers": self.num_workers,
             "seconds": round(self.seconds, 3),
             "kept_tasks": self.kept_tasks,
         }
+
+    @property
+    def _num_used(self) -> int:
+        return self.num_files - len(self.left_out)
 
     def _rate(self) -> str:
         return f"{self.new_samples / max(self.seconds, 1e-9):,.0f} samples/s"
@@ -100,3 +119,12 @@ class PrepSummary:
         if not self.num_workers:
             return "one process"
         return f"{self.num_workers} worker process{'es' if self.num_workers > 1 else ''}"
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "sample"), counted(2000, "batch file")
+    ('1 sample', '2,000 batch files')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,9 +1,13 @@
 """The one function that runs everywhere: a task's raw files become batch files and a record of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import Counter, FileFailed, blaming, failing
@@ -14,7 +18,7 @@ from penstock.readers.files import DataFile
 from penstock.store.batch_file import SUFFIXES, BatchRecord, save_batch
 from penstock.store.builder import BatchBuilder
 from penstock.store.manifest import InputRecord
-from penstock.store.schema import StoreSchema
+from penstock.store.schema import ArrayNames, StoreSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class _Attempt:
         """After the first, nothing is written any more."""
         self._batches: list[BatchRecord] = []
         self._num_samples = 0
+        self._nan_samples = 0
         self._position = 0
         """Of the input that is being read."""
 
@@ -107,6 +112,7 @@ class _Attempt:
             tuple(self._batches),
             self._left_out,
             self._builder.largest_errors,
+            self._nan_samples,
         )
 
     @contextmanager
@@ -175,6 +181,7 @@ class _Attempt:
         path = work.folder / self._task.batch_name(number, SUFFIXES[work.layout])
         record = save_batch(path, arrays, layout=work.layout, compression=work.compression, level=work.level)
         self._batches.append(record)
+        self._nan_samples += nan_samples(arrays, work.schema.names)
         self._num_samples += record.num_samples
 
     def _blaming(self) -> AbstractContextManager[None]:
@@ -189,3 +196,10 @@ class _Attempt:
                 file.path,
                 f"{file.path}: was changed while it was read; prepare again when nobody writes to it",
             )
+
+
+def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
+    """How many samples have features that are NaN."""
+    features = [array for name, array in arrays.items() if name.startswith(names.features)]
+    found = [np.isnan(array).any(axis=1) for array in features if array.dtype.kind == "f"]
+    return int(np.logical_or.reduce(found).sum()) if found else 0
