@@ -5,6 +5,8 @@ import pytest
 from penstock.store.merge import MergeOptions, SplitShares, merge
 from tests.store.merge.inputs import write_batches
 
+NO_INPUTS = "splits by file: no manifest.json tells of which input files the samples are, so that each batch file counts as one"
+
 
 def warnings(folder, caplog, sizes, splits, groups=False):
     write_batches(folder / "in", sizes, groups=groups)
@@ -14,12 +16,14 @@ def warnings(folder, caplog, sizes, splits, groups=False):
 
 def test_three_files_are_too_few(tmp_path, caplog):
     assert warnings(tmp_path, caplog, [20, 20, 20], SplitShares(by="file")) == [
-        "shares by file are train 0.33, val 0.33, test 0.33, not 0.8, 0.1, 0.1: too few files to come nearer"
+        NO_INPUTS,
+        "split test is empty: there are too few input files (3); give more, or split by sample",
+        "shares by file are train 0.67, val 0.33, test 0.00, not 0.8, 0.1, 0.1: too few files to come nearer",
     ]
 
 
 def test_fewer_files_than_splits(tmp_path, caplog):
-    empty, far = warnings(tmp_path, caplog, [20, 20], SplitShares(by="file"))
+    _, empty, far = warnings(tmp_path, caplog, [20, 20], SplitShares(by="file"))
 
     assert empty == "split test is empty: there are too few input files (2); give more, or split by sample"
     assert far.startswith("shares by file are train 0.50, val 0.50, test 0.00, not 0.8, 0.1, 0.1: ")
@@ -39,7 +43,11 @@ def test_few_groups(tmp_path, caplog):
     assert lines[-1].endswith("not 0.8, 0.1, 0.1: too few groups to come nearer")
 
 
-@pytest.mark.parametrize("splits", [None, SplitShares(), SplitShares(0.5, 0.5, 0, by="file")])
+def test_batch_files_of_unknown_inputs_count_as_files(tmp_path, caplog):
+    assert warnings(tmp_path, caplog, [20, 20], SplitShares(0.5, 0.5, 0, by="file")) == [NO_INPUTS]
+
+
+@pytest.mark.parametrize("splits", [None, SplitShares()])
 def test_shares_that_are_met_are_not_spoken_of(tmp_path, caplog, splits):
     assert warnings(tmp_path, caplog, [20, 20], splits) == []
 

@@ -19,7 +19,7 @@ from penstock.store.schema import StoreSchema
 MOST_PARTS = 1024
 """Each has checksums that are kept until the end: there are not more, however large the data."""
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 """Counts up when the same inputs and options give other bytes."""
 
 
@@ -36,6 +36,8 @@ class MergePlan:
     """Those whose bytes have known places; none where the target is many files."""
     source_samples: NDArray[np.int64]
     """How many samples each input file gave."""
+    knows_inputs: bool
+    """Whether that is known; else each batch file counts as an input file."""
 
     @cached_property
     def schema(self) -> StoreSchema:
@@ -123,7 +125,7 @@ def plan_merge(
     counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
     schema = result_schema(batches)
     files = _files(schema, counts, options)
-    return MergePlan(batches, options, splitter, starts, files, samples)
+    return MergePlan(batches, options, splitter, starts, files, samples, source_samples is not None)
 
 
 def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:

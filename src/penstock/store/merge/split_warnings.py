@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.plan import MergePlan
 
 _FAR = 0.05
@@ -9,10 +10,18 @@ _FAR = 0.05
 
 
 def split_warnings(plan: MergePlan) -> Iterator[str]:
-    """One line for each split without samples, and one where shares are far from those that were asked for."""
+    """One line for each split without samples, and one where shares are far from those that were asked for.
+
+    And one where nobody knows which samples are of the same file.
+    """
     splits, total = plan.options.splits, plan.batches.total_samples
     if splits is None or not total:
         return
+    if splits.by == "file" and not plan.knows_inputs:
+        yield (
+            f"splits by file: no {MANIFEST_NAME} tells of which input files the samples are, so that each batch file "
+            "counts as one"
+        )
     counts = plan.split_counts
     reasons = {
         "sample": f"its share of {total:,} samples is less than one",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.store.batch_file import read_array, read_header
 from penstock.store.merge.batches import Batches
+from penstock.store.merge.file_splits import files_to_splits
 from penstock.store.merge.keys import KeyStream
 from penstock.store.merge.options import SplitShares
 
@@ -118,7 +119,7 @@ def splitter_of(
     keys = KeyStream(f"split by {splits.by}", seed)
     first_rows = np.concatenate([[0], np.cumsum(batches.num_samples)])
     if splits.by == "file":
-        by_source = _files_to_splits(source_samples, shares, keys)
+        by_source = files_to_splits(source_samples, list(shares.values()), keys)
         return ByFile(names, by_source, np.cumsum(source_samples), first_rows)
     if splits.by == "group":
         _check_groups(batches)
@@ -144,25 +145,6 @@ def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
     for name in by_rest[: total - sum(counts.values())]:
         counts[name] += 1
     return counts
-
-
-def _files_to_splits(samples: NDArray[np.int64], shares: Mapping[str, float], keys: KeyStream) -> Numbers:
-    """Input files in random order fill one split after the other, the smallest first; the largest takes the rest.
-
-    A file goes to a split while that brings it nearer to its share; the first always does, so that a split is empty
-    only where there are fewer files than splits.
-    """
-    names = sorted(shares, key=lambda name: shares[name])
-    numbers = {name: number for number, name in enumerate(shares)}
-    waiting = np.argsort(keys.of_rows(0, len(samples))).tolist()
-    by_source = np.full(len(samples), numbers[names[-1]], np.uint8)
-    for name in names[:-1]:
-        wanted, taken = shares[name] * samples.sum(), 0
-        while len(waiting) > 1 and (not taken or taken + samples[waiting[-1]] / 2 <= wanted):
-            source = waiting.pop()
-            by_source[source] = numbers[name]
-            taken += int(samples[source])
-    return by_source
 
 
 def _check_groups(batches: Batches) -> None:
