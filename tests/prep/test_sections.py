@@ -71,3 +71,14 @@ def test_types_are_for_groups_that_there_are():
         Preprocessing.model_validate(declared)
     with pytest.raises(ValidationError, match="should match pattern"):
         Preprocessing.model_validate({"schema": {"feature_groups": {"a/b": 2}}})
+
+
+@pytest.mark.parametrize("given", [[0, 3], [], 0, -1, "x", True, None])
+def test_a_group_is_a_count_or_names(given: Any):
+    with pytest.raises(ValidationError) as error:
+        Preprocessing.model_validate({"schema": {"feature_groups": {"economy": given}}})
+
+    [problem] = error.value.errors()
+    assert problem["msg"] == (
+        f"Value error, is {given!r}; give how many features, from the first on, or a list of names of columns"
+    )

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.nearest import hint
 from penstock.config.section import Section
@@ -137,13 +137,28 @@ GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 """What can be a part of the names of arrays and files."""
 
 
+def _group_features(given: Any) -> Any:
+    """Refuse in one sentence what is neither a count nor names, instead of in one for each possibility."""
+    is_count = isinstance(given, int) and not isinstance(given, bool) and given > 0
+    is_names = isinstance(given, list) and bool(given) and all(isinstance(name, str) for name in given)
+    if not is_count and not is_names:
+        raise ValueError(
+            f"is {given!r}; give how many features, from the first on, or a list of names of columns"
+        )
+    return given
+
+
+GroupFeatures = Annotated[PositiveInt | list[str], BeforeValidator(_group_features)]
+"""How many features a group has, or its columns."""
+
+
 class SampleSchema(Section):
     """What samples consist of; what is absent is found from the first samples."""
 
     num_features: PositiveInt | None = None
     """Features of a sample, those in groups not counted."""
 
-    feature_groups: dict[GroupName, PositiveInt | list[str]] = {}
+    feature_groups: dict[GroupName, GroupFeatures] = {}
     """Features in arrays of their own: how many of them, from the first on; or their columns, as in feature_columns."""
 
     labels: dict[str, NumberType] = {}
