@@ -5,11 +5,13 @@ A line of a file is a decision: what was chosen (0 to 3), then three numbers tha
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from penstock.prep.sections import Preprocessing
@@ -17,7 +19,7 @@ from penstock.store.batch_file import load_batch
 from penstock.store.manifest import Manifest
 
 MODULE = '''
-import os, signal, sys, threading, time
+import os, signal, subprocess, sys, threading, time
 import numpy as np
 import pyarrow as pa
 
@@ -39,6 +41,10 @@ def samples(path):
             if chosen == "here":
                 open(path + ".here", "w").close()
                 continue
+            if chosen == "start-a-program":
+                with open(path + ".programs", "a") as programs:
+                    print(subprocess.Popen(["sleep", "600"], close_fds=False).pid, file=programs)
+                chosen = 0
             if chosen == "abort":
                 os.abort()
             if chosen == "exit":
@@ -169,3 +175,19 @@ def content(folder: Path) -> dict[str, bytes]:
 def events(folder: Path) -> list[dict[str, Any]]:
     """The lines of the log."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def is_running(process_id: int) -> bool:
+    """Whether it does anything; nobody may have asked for its exit code yet."""
+    try:
+        return psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for_end(process_id: int) -> None:
+    """Be sure that it ends."""
+    deadline = time.monotonic() + 10
+    while is_running(process_id) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(process_id)

@@ -16,7 +16,7 @@ from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import WatchOptions
 from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
-from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
+from tests.prep.preparing.raw import content, prepared_arrays, section, wait_for_end, write_games
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +68,18 @@ def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytes
     assert caplog.messages == [
         f"{games[1]}: a worker process was killed by SIGKILL at this file; it is tried once more"
     ]
+
+
+def test_a_killed_worker_is_missed_though_a_program_that_it_started_lives(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    games[1].write_text("start-a-program 1 1 1\ndie-once 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=1))
+
+    programs = [int(line) for line in Path(f"{games[1]}.programs").read_text().split()]
+    assert (summary.num_samples, len(programs)) == (5, 2)
+    for program in programs:
+        wait_for_end(program)
 
 
 def test_a_worker_that_is_killed_twice_is_reported(desk: Path):

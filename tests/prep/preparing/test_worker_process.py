@@ -1,5 +1,6 @@
 """A process for the user's code, from both ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.prep.preparing.worker_process import WorkerProcess, advice_after
+from tests.prep.preparing.raw import is_running, wait_for_end
 
 
 def add(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
@@ -22,6 +24,23 @@ def sleep(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
     del receive
     send("asleep")
     time.sleep(3600)
+
+
+def fork(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
+    """Leave a child behind that has all that a process has, and be killed."""
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+    send(child)
+    receive()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
+    """Leave a program behind that holds the connection open, and be killed."""
+    send(subprocess.Popen(["sleep", "600"], close_fds=False).pid)
+    receive()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_job_and_what_is_said_about_it():
@@ -43,6 +62,31 @@ def test_it_ends_when_its_parent_lets_go_of_it():
 
     assert worker.end() == 0
     assert time.monotonic() - began_at < 4
+
+
+@pytest.mark.parametrize("job", [fork, start])
+def test_one_that_is_killed_is_missed_though_a_child_of_it_lives(job: Any):
+    with WorkerProcess(job) as worker:
+        child = worker.receive()
+        assert is_running(child)
+        worker.send("now")
+
+        began_at = time.monotonic()
+        with pytest.raises(EOFError):
+            worker.receive()
+
+        assert time.monotonic() - began_at < 4
+    assert worker.process.returncode == -signal.SIGKILL
+    wait_for_end(child)
+
+
+@pytest.mark.parametrize("job", [fork, start])
+def test_its_children_end_with_it(job: Any):
+    with WorkerProcess(job) as worker:
+        child = worker.receive()
+
+    assert worker.process.returncode == 0
+    wait_for_end(child)
 
 
 WITHOUT_A_PARENT = """

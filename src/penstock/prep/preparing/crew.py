@@ -20,11 +20,8 @@ from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
 from penstock.prep.preparing.worker import Assignment, Failed, Message, do_tasks
-from penstock.prep.preparing.worker_process import WorkerProcess, advice_after
+from penstock.prep.preparing.worker_process import TICK_SECONDS, WorkerProcess, advice_after
 from penstock.runtime.memory import process_bytes, tree_bytes
-
-TICK_SECONDS = 0.5
-"""How often somebody looks whether to stop while no worker tells anything."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +76,9 @@ class Crew:
             channels = {worker.channel: worker for worker in self._workers if worker.assignment is not None}
             for channel in wait(list(channels), TICK_SECONDS):
                 self._hear(channels[channel])  # type: ignore[index]
+            for worker in list(self._workers):
+                if worker.assignment is not None and worker.is_gone:
+                    self._replace(worker)
             if self._watch.takes_too_much and len(self._workers) > 1:
                 self._shrink()
             else:
@@ -134,7 +134,7 @@ class Crew:
 
     def _hear(self, worker: Worker) -> None:
         try:
-            message: Message = worker.channel.recv()
+            message: Message = worker.receive()
         except (EOFError, OSError):
             self._replace(worker)
             return

@@ -52,7 +52,7 @@ def find_schema_apart(search: SchemaSearch) -> Found:
         rest = replace(search, files=search.files[first:])
         with WorkerProcess(partial(_search_for_parent, rest)) as worker:
             try:
-                while isinstance(message := worker.channel.recv(), DataFile):
+                while isinstance(message := worker.receive(), DataFile):
                     first = search.files.index(message)
             except (EOFError, OSError):
                 message = _ended(worker.end(), search.files[first])

@@ -1,6 +1,7 @@
 """A process of its own for a job of the user's code, seen from both ends.
 
-It ends when its parent lets go of it or is no more, also in the middle of its job: nobody is left behind by a kill.
+It ends when its parent lets go of it or is no more, also in the middle of its job, and with it the processes that the
+user's code began: nobody is left behind by a kill.
 """
 
 import json
@@ -14,7 +15,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
+
+import psutil
 
 from penstock.batching.workers.channel import Channel
 from penstock.batching.workers.starting import ONE_THREAD
@@ -22,6 +25,8 @@ from penstock.batching.workers.starting import ONE_THREAD
 Job = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 """What a process does, with two functions: one waits for the parent's next message, one sends it a message."""
 
+TICK_SECONDS = 0.5
+"""How often somebody looks whether a process still is there while it tells nothing."""
 _MOST_END_SECONDS = 5.0
 _START_CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -62,6 +67,21 @@ class WorkerProcess:
         with suppress(OSError):
             self.channel.send(message)
 
+    def receive(self) -> Any:
+        """Its next message; EOFError where it has ended."""
+        while not self.channel.poll(TICK_SECONDS):
+            if self.is_gone:
+                raise EOFError
+        return self.channel.recv()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended and everything that it said was heard, also where a child holds the connection open."""
+        if self.process.poll() is None:
+            return False
+        self._end_children()
+        return not self.channel.poll()
+
     def end(self) -> int:
         """Let go of it, which ends it, and wait for its end; gives the exit code, negative for a signal."""
         self.channel.close()
@@ -70,6 +90,13 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+        finally:
+            self._end_children()
+
+    def _end_children(self) -> None:
+        """End what is left of its process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def advice_after(exit_code: int) -> str:
@@ -86,12 +113,21 @@ def main(descriptor: int) -> None:
     # Ctrl-C reaches the parent, which lets go of this process: an interrupt here is one that the user's code raises.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(descriptor)
+    os.register_at_fork(after_in_child=channel.close)  # else it would be open as long as a child lives
     with suppress(EOFError, ConnectionError):  # a parent that was stopped may be gone before it said anything
         job: Job = channel.recv()
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(channel, messages), daemon=True).start()
         job(messages.get, channel.send)
-    os._exit(0)  # threads of the user's function keep nobody here
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End this process, whatever threads it has, and those that it began."""
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
+    os._exit(0)
 
 
 def _listen(channel: Channel, messages: "queue.SimpleQueue[Any]") -> None:
@@ -100,4 +136,4 @@ def _listen(channel: Channel, messages: "queue.SimpleQueue[Any]") -> None:
         try:
             messages.put(channel.recv())
         except (EOFError, OSError):
-            os._exit(0)
+            _leave()
