@@ -4,7 +4,6 @@ They are recognised without unpickling anything, and converted only when that is
 file says, if only in the narrow bounds of `plain_pickle`.
 """
 
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.store.inference import inferred_schema
+from penstock.store.legacy_archive import check_lengths, read_archive
 from penstock.store.npy_header import read_npy_header
-from penstock.store.plain_pickle import read_plain_pickle
+from penstock.store.plain_pickle import read_plain_pickle, shown
 from penstock.store.samples import samples_to_arrays
 from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames, StoreSchema
-from penstock.store.zip_members import reading_archive
 
 NPY_MAGIC = b"\x93NUMPY"
 _PICKLE_START = b"\x80"
@@ -68,35 +67,18 @@ def _content(path: Path) -> Any:
             return _unpickled(path, stream)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise DataError(f"{path}: needs more memory than there is; write it in parts") from error
 
 
 def _unpickled(path: Path, stream: IO[bytes]) -> Any:
     beginning = stream.read(len(NPY_MAGIC))
     stream.seek(0)
     if beginning.startswith(b"PK"):
-        with reading_archive(str(path)):
-            return _members(path, stream)
-    return _array_or_pickle(stream, str(path), beginning)
-
-
-def _members(path: Path, stream: IO[bytes]) -> dict[str, Any]:
-    found = {}
-    with zipfile.ZipFile(stream) as archive:
-        for info in archive.infolist():
-            with archive.open(info) as member:
-                name = info.filename.removesuffix(".npy")
-                found[name] = _array_or_pickle(member, f"{path}: array '{name}'", NPY_MAGIC)
-    return found
-
-
-def _array_or_pickle(stream: IO[bytes], place: str, beginning: bytes) -> Any:
+        return read_archive(path, stream)
     if beginning.startswith(NPY_MAGIC):
-        header = read_npy_header(stream, place)
-        if not header.dtype.hasobject:
-            order = "F" if header.is_column_major else "C"
-            values = np.frombuffer(stream.read(), header.dtype)
-            return values.reshape(header.shape, order=order)  # type: ignore[call-overload]
-    return read_plain_pickle(stream, place)
+        read_npy_header(stream, str(path))
+    return read_plain_pickle(stream, str(path))
 
 
 def _samples(path: Path, content: Any) -> Iterable[Any]:
@@ -118,9 +100,7 @@ def _samples(path: Path, content: Any) -> Iterable[Any]:
 
 
 def _side_by_side(path: Path, parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    lengths = {name: len(part) for name, part in parts.items()}
-    if len(set(lengths.values())) != 1:
-        raise DataError(f"{path}: its parts have different numbers of samples: {lengths}")
+    check_lengths(path, parts)
     columns = [part.tolist() if _has_objects(part) else part for part in parts.values()]
     for values in zip(*columns, strict=True):
         yield dict(zip(parts, values, strict=True))
@@ -134,18 +114,23 @@ def _sample(item: Any, names: ArrayNames) -> Any:
     """A sample as it is today: heads may have stood side by side with the features, under the names of arrays."""
     if not isinstance(item, Mapping):
         return item
-    sample: dict[str, Any] = {LABELS: {}, MASKS: {}}
+    sample: dict[str, Any] = {}
+    beside: dict[str, dict[str, Any]] = {LABELS: {}, MASKS: {}}
     for key, value in item.items():
         is_array = isinstance(key, str) and key not in (FEATURES, LABELS, MASKS)
         part, head = names.place(key) if is_array else (key, None)
         if head is None:
             sample[part] = value
         else:
-            sample[part][head] = value
+            beside[part][head] = value
+    for part, heads in beside.items():
+        own = sample.setdefault(part, {})
+        if heads and isinstance(own, Mapping):
+            sample[part] = {**own, **heads}
     return sample
 
 
 def _described(content: Any) -> str:
     if isinstance(content, Mapping):
-        return f"a dict of {', '.join(map(str, list(content)[:5])) or 'nothing'}"
+        return f"a dict of {shown(', '.join(map(str, list(content)[:5]))) or 'nothing'}"
     return f"a {type(content).__name__}"

@@ -86,14 +86,14 @@ class Machine:
         """Push what a name makes of arguments."""
         function, arguments = self.pop_last(2)
         if not isinstance(function, Named):
-            raise NotPlain(f"a call of a {type(function).__name__}")
+            raise NotPlain("a call of what is no name")
         self.stack.append(function.call(*self._counted(arguments)))
 
     def build(self) -> None:
         """Put a value in the place of what was only named, wherever it is kept."""
         unbuilt, state = self.pop_last(2)
         if not isinstance(unbuilt, Unbuilt):
-            raise NotPlain(f"a description of a {type(unbuilt).__name__}")
+            raise NotPlain("attributes of what is no array")
         value = unbuilt.build(self._counted(state))
         self.stack.append(value)
         if unbuilt.memo_place is not None:
@@ -102,7 +102,7 @@ class Machine:
     def _counted(self, arguments: Any) -> tuple[Any, ...]:
         """Arguments, unless they are the same long ones again and again."""
         if type(arguments) is not tuple:
-            raise NotPlain(f"a call with a {type(arguments).__name__} of arguments")
+            raise NotPlain("a call without arguments")
         self._most_argument_values -= sum(len(item) for item in arguments if isinstance(item, _LONG))
         if self._most_argument_values < 0:
             raise NotPlain("the same values again and again")

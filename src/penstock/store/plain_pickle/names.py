@@ -92,7 +92,7 @@ def _encode(text: str, encoding: str) -> bytes:
 def _bytearray(content: str | bytes = b"", encoding: str = "latin1") -> bytearray:
     """Not of a number: a short pickle would ask for any number of bytes."""
     if not isinstance(content, str | bytes):
-        raise NotPlain(f"a bytearray of a {type(content).__name__}")
+        raise NotPlain(f"a bytearray of type {type(content).__name__}")
     return bytearray(_encode(content, encoding.replace("-", "")) if isinstance(content, str) else content)
 
 

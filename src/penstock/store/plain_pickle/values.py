@@ -76,7 +76,7 @@ def _items(value: Any) -> Collection[Any]:
         return value.values()
     if isinstance(value, list | tuple | set | frozenset):
         return value
-    raise NotPlain(f"a {type(value).__name__} as a value")
+    raise NotPlain("a name, or an array without values, as a value")
 
 
 def _check_levels(levels: int) -> None:
