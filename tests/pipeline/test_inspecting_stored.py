@@ -11,7 +11,9 @@ from penstock.config.sizes import MIB
 from penstock.pipeline.inspection import DataLook, inspect
 from penstock.prep.profile import pieces
 from penstock.store.batch_file import save_batch
+from penstock.store.manifest import Manifest
 from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.schema import ArraySpec, StoreSchema
 from tests.store.merge.inputs import write_batches
 
 ARRAYS = {
@@ -151,3 +153,27 @@ def test_nothing_is_in_an_empty_batch_and_everything_goes_into_json(tmp_path):
 
     assert [row["min"] for row in found["arrays"]] == ["2024-01-02T00:00:00.000000000", None, "inf"]
     assert (empty.facts["samples"], empty.table[0]["min"], empty.shown_table[0]["min"]) == (0, None, "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (("gold", "wood"), "gold, wood"),
+        (
+            tuple(map(str, range(12))),
+            "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more; --json tells all",
+        ),
+    ],
+)
+def test_the_columns_that_arrays_were_made_of(tmp_path, columns, told):
+    record = save_batch(
+        tmp_path / "batch_0.batch", {"strategic_features": np.ones((3, len(columns)), np.float32)}
+    )
+    schema = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), len(columns), columns),))
+    Manifest((), (record,), schema, {}).write(tmp_path)
+    merge(tmp_path, tmp_path / "store")
+
+    for path in (tmp_path, tmp_path / "store"):
+        found = inspect(path)
+        assert found.table[0]["columns"] == list(columns)
+        assert f"  columns of strategic_features: {told}" in found.as_text().splitlines()

@@ -104,3 +104,16 @@ def test_an_unknown_array_is_an_error_that_lists_the_known():
         DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
     ):
         GAME.spec("labels_units")
+
+
+def test_columns_are_carried_along_and_make_no_difference():
+    plain = sample_schema(2, ["move"], {})
+    known = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), 2, ("gold", "wood")),))
+
+    named = plain.with_columns(known)
+
+    assert [spec.columns for spec in named.arrays] == [("gold", "wood"), ()]
+    assert plain.difference(named) is None
+    assert "columns" not in json.dumps(plain.as_document())
+    again = StoreSchema.from_document(json.loads(json.dumps(named.as_document())))
+    assert [spec.columns for spec in again.arrays] == [("gold", "wood"), ()]

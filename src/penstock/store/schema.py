@@ -6,7 +6,7 @@ The first axis of every array counts samples. By default features are `strategic
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -87,6 +87,8 @@ class ArraySpec:
     name: str
     dtype: DType
     width: int | None = None
+    columns: tuple[str, ...] = field(default=(), compare=False)
+    """What its values were called where they came from, one name for each; empty: nobody knows."""
 
     @classmethod
     def of_shape(cls, name: str, dtype: DType, shape: Sequence[int], file: str) -> Self:
@@ -158,6 +160,14 @@ class StoreSchema:
         """The same arrays but for one."""
         return type(self)(tuple(spec for spec in self.arrays if spec.name != name), self.names)
 
+    def with_columns(self, known: "StoreSchema") -> Self:
+        """The same arrays, with the columns that another schema knows of them."""
+        arrays = (
+            replace(spec, columns=known.spec(spec.name).columns) if spec.name in known else spec
+            for spec in self.arrays
+        )
+        return type(self)(tuple(arrays), self.names)
+
     def difference(self, other: "StoreSchema") -> str | None:
         """The first thing in which another schema differs, in one line that says what it has; order does not count."""
         for spec in self.arrays:
@@ -171,16 +181,21 @@ class StoreSchema:
 
     def as_document(self) -> dict[str, Any]:
         """As JSON can carry it."""
-        arrays = [{"name": spec.name, "dtype": spec.dtype.str, "width": spec.width} for spec in self.arrays]
-        return {"names": asdict(self.names), "arrays": arrays}
+        return {"names": asdict(self.names), "arrays": [_spec_document(spec) for spec in self.arrays]}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """The inverse of `as_document`."""
         arrays = (
-            ArraySpec(item["name"], np.dtype(item["dtype"]), item["width"]) for item in document["arrays"]
+            ArraySpec(item["name"], np.dtype(item["dtype"]), item["width"], tuple(item.get("columns", ())))
+            for item in document["arrays"]
         )
         return cls(tuple(arrays), ArrayNames(**document["names"]))
+
+
+def _spec_document(spec: ArraySpec) -> dict[str, Any]:
+    columns = {"columns": list(spec.columns)} if spec.columns else {}
+    return {"name": spec.name, "dtype": spec.dtype.str, "width": spec.width, **columns}
 
 
 def sample_schema(

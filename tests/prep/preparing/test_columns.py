@@ -15,6 +15,8 @@ from penstock.config.errors import DataError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.tfrecord.write import write_tfrecord
+from penstock.store.merge import merge
+from penstock.store.schema import StoreSchema
 from tests.prep.preparing.raw import content, prepared_arrays, section
 from tests.readers.object_store import ObjectStore
 
@@ -125,3 +127,43 @@ def test_a_value_beyond_its_type_is_named(tmp_path: Path):
     assert str(error.value).endswith(
         "40000 does not fit int16 (-32768 to 32767); declare another type in preprocessing.schema.labels"
     )
+
+
+def columns_of(folder: Path) -> dict[str, tuple[str, ...]]:
+    """What the store of a folder says of where its arrays came from."""
+    merge(folder / "batches", folder / "store")
+    document = json.loads((folder / "store" / "manifest.json").read_text())
+    return {spec.name: spec.columns for spec in StoreSchema.from_document(document["schema"]).arrays}
+
+
+@each_format
+def test_the_store_tells_which_column_is_which(tmp_path: Path, suffix: str):
+    write_parts(tmp_path / "raw", suffix)
+
+    prepare(section(tmp_path, extract=None))
+
+    first, *others = columns_of(tmp_path).values()
+    assert first == (
+        ("age", "price") if suffix == ".tfrecord" else ("price", "age")
+    )  # of which a record has no order
+    assert {*others} == {()}
+
+
+def test_columns_of_groups(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"height": [1.0] * 5})
+
+    prepare(section(tmp_path, extract=None, schema={"feature_groups": {"body": ["age", "height"]}}))
+
+    columns = columns_of(tmp_path)
+    assert columns["strategic_features"] == ("price",)
+    assert columns["strategic_features_body"] == ("age", "height")
+
+
+def test_lists_have_no_names_of_single_values(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"board": [[1.0, 2.0]] * 5})
+
+    prepare(section(tmp_path, extract=None))
+
+    assert columns_of(tmp_path)["strategic_features"] == ()

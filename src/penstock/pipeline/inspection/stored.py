@@ -22,6 +22,7 @@ from penstock.store.contents import ArrayContents, Block, Contents, Extremes, Pa
 from penstock.store.manifest import PREPARATION_NAME
 
 _PATIENCE_SECONDS = 5.0
+_SHOWN_COLUMNS = 10
 _BESIDE_BYTES = 16 * MIB
 """What looking at values takes beside the block that is read."""
 
@@ -86,7 +87,7 @@ def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
         table_name="arrays",
         table=[_row(*row) for row in rows],
         shown_table=_shown(rows),
-        notes=_notes(looks),
+        notes=[*_column_notes(contents), *_notes(looks)],
         warnings=[*contents.warnings, *_nan_warnings(rows)],
     )
 
@@ -152,6 +153,7 @@ def _row(split: str | None, array: ArrayContents, found: Extremes) -> dict[str, 
         "min": plain_value(_item(found.least)),
         "max": plain_value(_item(found.most)),
         "nan": found.num_nan,
+        **({"columns": list(array.columns)} if array.columns else {}),
     }
 
 
@@ -175,6 +177,17 @@ def _item(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _column_notes(contents: Contents) -> list[str]:
+    """Which columns arrays were made of; those of all splits are the same."""
+    arrays = contents.parts[0].arrays if contents.parts else ()
+    return [f"columns of {array.name}: {_first_columns(array.columns)}" for array in arrays if array.columns]
+
+
+def _first_columns(columns: tuple[str, ...]) -> str:
+    more = len(columns) - _SHOWN_COLUMNS
+    return ", ".join(columns[:_SHOWN_COLUMNS]) + (f" and {more:,} more; --json tells all" if more > 0 else "")
 
 
 def _notes(looks: list[_PartLook]) -> list[str]:

@@ -22,6 +22,22 @@ def group_arrays(declared: SampleSchema) -> dict[str, str]:
     return {group: declared.group_array(group) for group in declared.feature_groups}
 
 
+def feature_columns(declared: SampleSchema) -> dict[str, tuple[str, ...]]:
+    """The columns of each array of features, where files are read by columns that are known by now.
+
+    >>> feature_columns(SampleSchema(feature_columns=["gold", "wood", "age"], feature_groups={"wealth": 2}))
+    {'strategic_features_wealth': ('gold', 'wood'), 'strategic_features': ('age',)}
+    """
+    others = tuple(declared.feature_columns)
+    found: dict[str, tuple[str, ...]] = {}
+    for group, features in declared.feature_groups.items():
+        found[declared.group_array(group)] = (
+            others[:features] if isinstance(features, int) else tuple(features)
+        )
+        others = others[features:] if isinstance(features, int) else others
+    return found | {declared.features_name: others}
+
+
 def split_sample(sample: Sample, declared: SampleSchema, place: str) -> Sample:
     """The same sample with each group by the name of its array; those that it has so already stay."""
     if not declared.feature_groups:

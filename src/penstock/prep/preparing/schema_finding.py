@@ -7,7 +7,7 @@ import numpy as np
 
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import failing
-from penstock.prep.preparing.feature_groups import group_arrays
+from penstock.prep.preparing.feature_groups import feature_columns, group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.store.builder import Sample
@@ -32,7 +32,18 @@ def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str,
         if found is None:
             return None
         resolved, first = found
-        return Found(resolved, _schema(first, resolved, feature_types, file.path))
+        schema = _schema(first, resolved, feature_types, file.path)
+        return Found(resolved, schema if resolved is extraction else _with_columns(schema, resolved.declared))
+
+
+def _with_columns(schema: StoreSchema, declared: SampleSchema) -> StoreSchema:
+    """With the names of feature columns, where each is one number: of lists nobody can tell which is which."""
+    columns = feature_columns(declared)
+    arrays = (
+        replace(spec, columns=names) if len(names := columns.get(spec.name, ())) == spec.width else spec
+        for spec in schema.arrays
+    )
+    return StoreSchema(tuple(arrays), schema.names)
 
 
 def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str], file: str) -> StoreSchema:

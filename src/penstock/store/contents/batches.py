@@ -106,7 +106,7 @@ def batch_folder_contents(folder: Path) -> Contents:
     if not paths:
         raise no_batches(folder, manifest) if manifest else DataError(f"{folder}: has no batch files")
     batches = _read_batches(paths, manifest.schema.names if manifest else None, records)
-    schema = batches.schema
+    schema = batches.schema.with_columns(manifest.schema) if manifest else batches.schema
     blocks = [BatchBlock(path, rows) for path, rows in zip(paths, batches.num_samples.tolist(), strict=True)]
     facts: dict[str, int | str] = {"samples": batches.total_samples, "batch_files": len(paths)}
     if manifest:

@@ -44,6 +44,8 @@ class ArrayContents:
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+    """What its values were called where they came from; empty: nobody knows."""
 
     @property
     def num_bytes(self) -> int:
@@ -85,4 +87,6 @@ class Contents:
 
 def arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     """The arrays of a schema with so many samples."""
-    return tuple(ArrayContents(spec.name, spec.dtype, spec.shape(num_rows)) for spec in schema.arrays)
+    return tuple(
+        ArrayContents(spec.name, spec.dtype, spec.shape(num_rows), spec.columns) for spec in schema.arrays
+    )

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -98,6 +98,7 @@ def find_batches(
         raise no_batches(intermediate_dir, manifest)
     paths = BatchPaths(intermediate_dir, [record.name for record in manifest.batches])
     batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle, types)
+    batches = replace(batches, schema=batches.schema.with_columns(manifest.schema))
     source_samples = tuple(record.num_samples for record in manifest.inputs)
     return batches, source_samples if sum(source_samples) == batches.total_samples else None
 
