@@ -3,7 +3,7 @@
 `merging` tells the whole story; each step is a file, or a few:
 
     pass 1   batches (what the headers say), splitting and keys (which sample goes to which split, and in which order),
-             layout, zip_layout, hdf5_layout (where bytes lie in files): all of it is a `plan`
+             npy_layout, zip_layout, hdf5_layout (where bytes lie in files): all of it is a `plan`
     staging  the folder where the store grows, out of sight; room on the disk
     pass 2   writing: tasks, done by a crew of threads or workers, noted in a journal when they are on disk
                copying                           bytes to their places

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.store.merge.layout import Place
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.reading import BatchReader
 from penstock.store.merge.splitting import Numbers
+from penstock.store.merge.store_file import Place
 from penstock.store.merge.targets import PartChecksums, Targets
 
 

@@ -9,9 +9,9 @@ from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.batches import Batches
 from penstock.store.merge.declared_types import DeclaredTypes
-from penstock.store.merge.layout import Checksums, Place, file_checksum_of
 from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan
+from penstock.store.merge.store_file import Checksums, Place, file_checksum_of
 from penstock.store.merge.targets import PartChecksums, joined
 from penstock.store.schema import ArrayNames
 

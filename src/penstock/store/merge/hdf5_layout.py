@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.merge.layout import Checksums, Fixed, Place
+from penstock.store.merge.store_file import Checksums, Fixed, Place
 from penstock.store.merge.zip_layout import ALIGNMENT_BYTES
 from penstock.store.schema import ArraySpec, StoreSchema
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from penstock.store.merge.batches import Batches, digest_of
 from penstock.store.merge.hdf5_layout import hdf5_files
-from penstock.store.merge.layout import Place, StoreFile, store_files, total_bytes
+from penstock.store.merge.npy_layout import npy_files
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.splitting import Numbers, Splitter, splitter_of
+from penstock.store.merge.store_file import Place, StoreFile, total_bytes
 from penstock.store.schema import StoreSchema
 
 MOST_PARTS = 1024
@@ -136,7 +137,7 @@ def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions
         return ()
     if options.target == "hdf5":
         return hdf5_files(schema, counts)
-    return store_files(schema, counts, options.heads == "npz")
+    return npy_files(schema, counts, options.heads == "npz")
 
 
 def _starts(batches: Batches, splitter: Splitter) -> NDArray[np.int64]:

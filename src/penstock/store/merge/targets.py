@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Self
 
 from penstock.store.checksums import joined_checksum
-from penstock.store.merge.layout import Place
 from penstock.store.merge.reading import Rows
+from penstock.store.merge.store_file import Place
 
 PartChecksums = dict[tuple[str, str], tuple[int, int]]
 """By split and array: the checksum of what a part wrote there, and its bytes."""

@@ -9,9 +9,9 @@ from penstock.store.merge.buckets import SCATTERED_NAME
 from penstock.store.merge.crew import Crew
 from penstock.store.merge.document import encoded_store, whole_checksums
 from penstock.store.merge.journal import PartJournal
-from penstock.store.merge.layout import Checksums, Fixed
 from penstock.store.merge.plan import MergePlan
 from penstock.store.merge.room import reserve
+from penstock.store.merge.store_file import Checksums, Fixed
 from penstock.store.merge.targets import PartChecksums, write_at
 from penstock.store.merge.tasks import Work
 

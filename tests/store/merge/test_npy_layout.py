@@ -11,7 +11,8 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import GIB
 from penstock.store.batch_file import load_batch
 from penstock.store.checksums import joined_checksum
-from penstock.store.merge.layout import Fixed, file_checksum_of, store_files
+from penstock.store.merge.npy_layout import npy_files
+from penstock.store.merge.store_file import Fixed, file_checksum_of
 from penstock.store.schema import ArraySpec, StoreSchema
 
 
@@ -40,7 +41,7 @@ def test_archives_of_more_than_four_gigabytes(tmp_path):
     schema = StoreSchema(
         (ArraySpec("labels_a", np.dtype(np.int8)), ArraySpec("labels_ö", np.dtype(np.int16)))
     )
-    (file,) = store_files(schema, {"train": num_rows})
+    (file,) = npy_files(schema, {"train": num_rows})
     checksums = {place.key: checksum_of_zeros(place.num_bytes) for place in file.places}
 
     write_fixed(tmp_path / file.name, file, checksums)
@@ -59,7 +60,7 @@ def test_checksums_of_files_follow_from_those_of_values(tmp_path):
     schema = StoreSchema(
         tuple(ArraySpec(name, np.dtype(np.int8), 3) for name in ("strategic_features", "masks_a", "masks_b"))
     )
-    for file in store_files(schema, {"train": 1000}):
+    for file in npy_files(schema, {"train": 1000}):
         checksums = {place.key: zlib.crc32(bytes(place.num_bytes)) for place in file.places}
         write_fixed(tmp_path / file.name, file, checksums)
 
@@ -70,9 +71,9 @@ def test_checksums_of_files_follow_from_those_of_values(tmp_path):
 def test_heads_that_are_no_names_of_files(head):
     schema = StoreSchema((ArraySpec(f"labels_{head}", np.dtype(np.int8)),))
 
-    assert store_files(schema, {"train": 1})
+    assert npy_files(schema, {"train": 1})
     with pytest.raises(DataError, match="cannot be a file of its own"):
-        store_files(schema, {"train": 1}, heads_in_one_file=False)
+        npy_files(schema, {"train": 1}, heads_in_one_file=False)
 
 
 def test_an_array_must_not_take_the_name_of_another_file():
@@ -81,7 +82,7 @@ def test_an_array_must_not_take_the_name_of_another_file():
     with pytest.raises(
         DataError, match=r"array 'X' would be the file X_train.npy, which is that of another array"
     ):
-        store_files(schema, {"train": 1})
+        npy_files(schema, {"train": 1})
 
 
 def test_groups_of_features_are_files_of_their_own():
@@ -94,7 +95,7 @@ def test_groups_of_features_are_files_of_their_own():
         )
     )
 
-    assert [file.name for file in store_files(schema, {"val": 1})] == [
+    assert [file.name for file in npy_files(schema, {"val": 1})] == [
         "X_val.npy",
         "X_board_val.npy",
         "elo_val.npy",

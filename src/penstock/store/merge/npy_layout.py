@@ -9,51 +9,15 @@ own: labels_train/{head}.npy. An array that is none of features, labels and mask
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file.npz import npy_header
 from penstock.store.checksums import joined_checksum
+from penstock.store.merge.store_file import Checksums, Fixed, Place, StoreFile
 from penstock.store.merge.zip_layout import ZipMember, directory, directory_bytes
 from penstock.store.schema import ArraySpec, StoreSchema
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the values of one array of one split lie."""
-
-    array: ArraySpec
-    split: str
-    num_rows: int
-    file: str
-    """Relative to the store."""
-    member: str | None
-    """Its name in a file that has several."""
-    offset: int
-
-    @property
-    def num_bytes(self) -> int:
-        """Of all values."""
-        return self.num_rows * self.array.row_bytes
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Split and array: what tells it from all others."""
-        return self.split, self.array.name
-
-
-Checksums = Mapping[tuple[str, str], int]
-"""Of the values of each place, by its key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """Bytes that are not values: headers, a directory."""
-
-    offset: int
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +71,7 @@ class NpzFile:
         yield Fixed(self.members[-1].end, directory(self.members, sums, self.members[-1].end))
 
 
-class StoreFile(Protocol):
-    """A file whose pieces have known places before a value is written."""
-
-    @property
-    def name(self) -> str:
-        """Relative to the store."""
-        ...
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """What is in it."""
-        ...
-
-    @property
-    def num_bytes(self) -> int:
-        """Of the whole file."""
-        ...
-
-    def pieces(self, checksums: Checksums) -> Iterator[Fixed | Place]:
-        """The whole file in order; headers may need the checksums of the values."""
-        ...
-
-
-def store_files(
+def npy_files(
     schema: StoreSchema, num_rows: Mapping[str, int], heads_in_one_file: bool = True
 ) -> tuple[StoreFile, ...]:
     """All files of a store with so many rows in each split."""
@@ -159,17 +100,6 @@ def _check_names(files: Sequence[StoreFile]) -> None:
                 "give it another name"
             )
         taken.add(file.name)
-
-
-def file_checksum_of(file: StoreFile, checksums: Checksums) -> int:
-    """Of a whole file, from those of its values."""
-    crc = 0
-    for piece in file.pieces(checksums):
-        if isinstance(piece, Fixed):
-            crc = zlib.crc32(piece.content, crc)
-        else:
-            crc = joined_checksum(crc, checksums[piece.key], piece.num_bytes)
-    return crc
 
 
 def header_of(array: ArraySpec, num_rows: int) -> bytes:
@@ -214,8 +144,3 @@ def _npz_file(name: str, arrays: Mapping[str | None, ArraySpec], split: str, num
         places.append(Place(array, split, num_rows, name, str(head), member.offset + header_bytes))
         position = member.end
     return NpzFile(name, tuple(members), tuple(places))
-
-
-def total_bytes(files: Sequence[StoreFile]) -> int:
-    """Of all files."""
-    return sum(file.num_bytes for file in files)
