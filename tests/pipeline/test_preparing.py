@@ -89,6 +89,16 @@ def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
     assert events(folder / "batches")[-1]["stage_peaks"].keys() >= {"finding the schema", "preparing"}
 
 
+def test_one_that_finds_no_sample_leaves_an_empty_folder(folder: Path):
+    for game in (folder / "raw").iterdir():
+        game.write_text("")
+
+    with pytest.raises(penstock.DataError, match="neither this file nor any other"):
+        penstock.prepare("prep.yaml")
+
+    assert [*(folder / "batches").iterdir()] == []
+
+
 @pytest.mark.parametrize("off", ["preprocessing.monitor_memory", "memory.monitor"])
 def test_nothing_is_measured_where_that_is_switched_off(
     folder: Path, monkeypatch: pytest.MonkeyPatch, off: str

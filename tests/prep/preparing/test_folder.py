@@ -50,12 +50,3 @@ def test_clearing_removes_what_a_preparation_wrote(folder: PrepFolder):
     folder.clear()
 
     assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
-
-
-def test_a_log_alone_is_ours(tmp_path: Path):
-    (tmp_path / "log.jsonl").write_text('{"event": "memory", "time": 1.0}\n')
-    assert PrepFolder(tmp_path).load_plan() is None
-
-    (tmp_path / "log.jsonl").write_text("somebody else's\n")
-    with pytest.raises(DataError, match=r"holds log\.jsonl, which penstock prep did not begin"):
-        PrepFolder(tmp_path).load_plan()

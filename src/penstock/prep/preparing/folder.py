@@ -172,19 +172,9 @@ class PrepFolder:
 
     def _check_empty(self) -> None:
         others = [
-            path.name
-            for path in self.path.iterdir()
-            if path.name[0] != "." and path.name != TASKS_FOLDER and not _is_log(path)
+            path.name for path in self.path.iterdir() if path.name[0] != "." and path.name != TASKS_FOLDER
         ]
         if others:
             raise DataError(
                 f"{self.path}: holds {min(others)}, which penstock prep did not begin; choose an empty intermediate_dir"
             )
-
-
-def _is_log(path: Path) -> bool:
-    """Whether a file is what is left of a preparation that found no first sample."""
-    if path.name != LOG_NAME:
-        return False
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline().startswith('{"event": ')
