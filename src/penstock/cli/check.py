@@ -14,7 +14,10 @@ def check(
     edit_config_json: options.EditJson = None,
     strict: options.Strict = False,
 ) -> None:
-    """Read RUN, open its data, build its model, take one batch; write nothing."""
+    """Read RUN, open its data, build its model, take one batch; write nothing.
+
+    Of a run file that has only preprocessing, the files are found and the first sample is made.
+    """
     with one_line_errors(run_file):
         paths = {
             "train_input_path": train_input_path,
@@ -23,6 +26,11 @@ def check(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.pipeline.prep_checking import check_preparation, is_for_preparation, preview_lines
+
+        if is_for_preparation(run):
+            print("\n".join(preview_lines(check_preparation(run))))
+            return
         from penstock.pipeline.checking import check as check_run
         from penstock.pipeline.summary import check_summary
 

@@ -1,8 +1,9 @@
 """The work as a whole: from raw files to a folder of batch files with a manifest."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
@@ -12,6 +13,7 @@ from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.places import INTERMEDIATE_DIR, OUTPUT_DIR, check_place
 from penstock.prep.preparing.records import TaskRecord
+from penstock.prep.preparing.schema_finding import Found
 from penstock.prep.preparing.schema_search import SchemaSearch, find_schema, find_schema_apart
 from penstock.prep.preparing.settings import (
     decisive_settings,
@@ -24,12 +26,14 @@ from penstock.prep.preparing.tasks import make_tasks, same_tasks
 from penstock.prep.preparing.watching import Watch, WatchOptions
 from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
+from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.cores import available_cores
 from penstock.runtime.limits import default_limit
 from penstock.runtime.memory import tree_bytes
 from penstock.store.batch_file.files import check_layout
 from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.store.schema import StoreSchema
 
 _COLUMNS = ("feature_columns", "feature_groups", "label_columns", "mask_columns")
 
@@ -60,6 +64,29 @@ def prepare(
         return preparation.run(watching or WatchOptions(), keep_done)
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a preparation would work on."""
+
+    files: Sequence[DataFile]
+    extract: str | None
+    schema: StoreSchema
+    intermediate_dir: str
+    output_dir: str
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_bytes for file in self.files)
+
+
+def look_at(section: Preprocessing, reading: ReadingSection | None = None) -> Preview:
+    """All that a preparation does before its first task; nothing is written."""
+    preparation = _Preparation(section, reading or ReadingSection(with_header=True), default_limit())
+    with redirect_stdout(sys.stderr):
+        return preparation.preview()
+
+
 class _Preparation:
     """The files, tasks and folder of one preparation."""
 
@@ -79,6 +106,16 @@ class _Preparation:
         check_place(INTERMEDIATE_DIR, section.intermediate_dir, section.input_path, self._files)
         if merges:
             check_place(OUTPUT_DIR, section.output_dir, section.input_path, self._files)
+
+    def preview(self) -> Preview:
+        """Look at places and files, and make the first sample."""
+        self.check_places(merges=True)
+        begun = self.folder.load_plan() if self.folder.path.exists() else None
+        if begun is not None:
+            self.folder.going_on(begun, self._settings, self._files)
+        section = self._section
+        schema = self._found().schema
+        return Preview(self._files, section.extract, schema, section.intermediate_dir, section.output_dir)
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
         """Do what is not done yet."""
@@ -121,8 +158,7 @@ class _Preparation:
             if plan is not None:
                 return plan
             self.folder.clear()
-        search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
-        found = find_schema_apart(search) if self._section.parallel else find_schema(search)
+        found = self._found()
         plan = Plan(
             settings=self._settings,
             tasks=tuple(tuple(file.path for file in task.files) for task in make_tasks(self._files)),
@@ -131,6 +167,11 @@ class _Preparation:
         )
         self.folder.save_plan(plan)
         return plan
+
+    def _found(self) -> Found:
+        """What the first sample tells."""
+        search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
+        return find_schema_apart(search) if self._section.parallel else find_schema(search)
 
     def _work(self, plan: Plan) -> Work:
         section = self._section
