@@ -65,11 +65,11 @@ class MergeOptions:
     level: int | None = None
     """How hard to compress; None: as the codec likes it."""
     workers: int = 1
-    """Processes that write."""
+    """Processes that write; a single one copies with two threads."""
     memory_bytes: int = 48 * MIB
     """What a shuffle may hold in all processes together."""
     part_bytes: int = 64 * MIB
-    """About what is merged before it is noted as done; a killed merge repeats at most so much for each process."""
+    """About what is merged before it is noted as done; a killed merge repeats a few such parts for each process."""
     allow_pickle: bool = False
     """Read batch files of old that hold pickled samples."""
     durable: bool = True
