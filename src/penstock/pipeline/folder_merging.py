@@ -7,6 +7,7 @@ from typing import Any
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.config.sizes import parse_size
+from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.store_options import COMPRESSED_TARGETS, store_options
 from penstock.prep.sections import Compression, Preprocessing, SplitBy
 from penstock.runtime.limits import default_limit
@@ -63,6 +64,8 @@ def merge(
     ConfigError tells a wrong argument, DataError a file that cannot be merged. The result has the samples of each
     split, bytes, seconds, and what was replaced or kept.
     """
+    source = _folder("intermediate_dir", intermediate_dir)
+    target_folder = _folder("output_dir", output_dir)
     keys = {
         "merge_strategy": strategy,
         "splits": _with_group_key(splits),
@@ -80,15 +83,22 @@ def merge(
     section = apply_edits(Preprocessing(), given)
     if section.compression is not Compression.none and section.target not in COMPRESSED_TARGETS:
         raise ConfigError.at("compression", f"{compression} is not for target {target}; leave it out")
+    check_prepared_with(section, source, compares_group_key="group_key" in (splits or ()))
     return merge_files(
-        intermediate_dir,
-        output_dir,
-        strategy,
+        source,
+        target_folder,
+        section.merge_strategy.value,
         options=store_options(section, _limit_bytes(memory_limit), allow_pickle),
         progress=progress,
         replace=replace,
         restart=restart,
     )
+
+
+def _folder(name: str, path: str | Path) -> Path:
+    if not isinstance(path, str | Path):
+        raise ConfigError.at(name, f"is {path!r}; it must be the path of a folder")
+    return Path(path)
 
 
 def _with_group_key(splits: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

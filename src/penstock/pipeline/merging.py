@@ -1,10 +1,12 @@
 """Merging as a command: the batch files of a run file's intermediate_dir become its store."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.pipeline.prep_memory import measured, memory_lines
+from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
 from penstock.prep.sections import Preprocessing
@@ -46,11 +48,13 @@ def merge_batches(
     allow_pickle: bool = False,
     plain: bool = False,
 ) -> MergeResult:
-    """Make the store of a run, in place of one that its output_dir may have; an unfinished preparation is refused.
+    """Make the store of a run, in place of one that its output_dir may have.
 
-    A first Ctrl-C ends it in good order: what is done is noted.
+    An unfinished preparation is refused, and one of something else than the run file says. A first Ctrl-C ends it in
+    good order: what is done is noted.
     """
     section = preprocessing_of(run)
+    check_prepared_with(section, Path(section.intermediate_dir))
     with (
         stage_of(monitor, "merging"),
         stop_on_signal(at_once=True) as stop,

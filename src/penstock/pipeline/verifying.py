@@ -1,9 +1,11 @@
 """Comparing the store of a run file with its batch files and options; nothing is written."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.pipeline.merging import merge_options, preprocessing_of
 from penstock.pipeline.prep_memory import measured, memory_lines
+from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
 from penstock.runtime.memory import MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
@@ -44,6 +46,7 @@ class VerifyReport:
 def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> VerifyReport:
     """Compare the store of a run with its batch files and with what the run file says of it."""
     section = preprocessing_of(run)
+    check_prepared_with(section, Path(section.intermediate_dir))
     options = merge_options(run, allow_pickle)
     with (
         measured(section, run.memory, is_logged=False) as monitor,
