@@ -96,6 +96,11 @@ def _bytearray(content: str | bytes = b"", encoding: str = "latin1") -> bytearra
     return bytearray(_encode(content, encoding.replace("-", "")) if isinstance(content, str) else content)
 
 
+def _no_bytes() -> bytes:
+    """As old protocols have them, where there are none; others come encoded as text."""
+    return b""
+
+
 def _set(items: Iterable[Any] = ()) -> set[Any]:
     check_keys(items)
     return set(items)
@@ -118,6 +123,7 @@ _NAMES = {
     ("builtins", "set"): Named(_set),
     ("builtins", "frozenset"): Named(_frozenset),
     ("builtins", "complex"): Named(complex),
+    ("builtins", "bytes"): Named(_no_bytes),
     ("builtins", "bytearray"): Named(_bytearray),
     ("collections", "OrderedDict"): Named(_dict),
     ("_codecs", "encode"): Named(_encode),
