@@ -82,5 +82,7 @@ def test_progress_is_told_while_a_task_is_running(desk: Path, ray: Any, capfd: p
 
     prepare(section(desk, parallel=True, executor="ray"))
 
-    rates = re.findall(r"^preparing: file 0/1  samples/s (\d+)$", capfd.readouterr().err, re.MULTILINE)
+    rates = re.findall(
+        r"^preparing: file 0/1  samples [\d,]+  samples/s (\d+)$", capfd.readouterr().err, re.MULTILINE
+    )
     assert max(map(int, rates)) > 0

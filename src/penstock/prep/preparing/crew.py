@@ -14,6 +14,7 @@ import psutil
 from penstock.batching.workers.ends import how_ended
 from penstock.config.sizes import format_size
 from penstock.prep.preparing.crew_size import CrewSize
+from penstock.prep.preparing.printing import lines_of_processes
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.second_chances import SecondChances
 from penstock.prep.preparing.tasks import Task
@@ -29,8 +30,8 @@ logger = logging.getLogger(__name__)
 class Worker(WorkerProcess):
     """A worker, and what it has in hand."""
 
-    def __init__(self, work: Work) -> None:
-        super().__init__(partial(do_tasks, work))
+    def __init__(self, work: Work, stdout: int) -> None:
+        super().__init__(partial(do_tasks, work), stdout)
         self.assignment: Assignment | None = None
         self.file: str | None = None
         """The raw file that it is at."""
@@ -45,15 +46,15 @@ class Worker(WorkerProcess):
 
 def run_in_processes(size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
     """Do all tasks in as many processes as fit."""
-    with Crew(size, work, tasks, watch) as crew:
+    with lines_of_processes(watch.note) as stdout, Crew(size, work, tasks, watch, stdout) as crew:
         crew.run()
 
 
 class Crew:
     """Workers and what they have in hand."""
 
-    def __init__(self, size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch) -> None:
-        self._size, self._work, self._watch = size, work, watch
+    def __init__(self, size: CrewSize, work: Work, tasks: Sequence[Task], watch: Watch, stdout: int) -> None:
+        self._size, self._work, self._watch, self._stdout = size, work, watch, stdout
         self._waiting = deque(Assignment(task) for task in tasks)
         self._workers: list[Worker] = []
         self._chances = SecondChances(work.skips, watch)
@@ -86,7 +87,7 @@ class Crew:
                 self._grow()
 
     def _start(self, count: int) -> None:
-        self._workers += [Worker(self._work) for _ in range(count)]
+        self._workers += [Worker(self._work, self._stdout) for _ in range(count)]
         self._watch.num_workers = max(self._watch.num_workers, len(self._workers))
 
     def _grow(self) -> None:
@@ -155,5 +156,5 @@ class Crew:
         assert assignment is not None
         file = worker.file or assignment.task.files[0].path
         again = self._chances.take(assignment, file, how_ended(exit_code), advice_after(exit_code))
-        self._workers[self._workers.index(worker)] = Worker(self._work)
+        self._workers[self._workers.index(worker)] = Worker(self._work, self._stdout)
         self._waiting.appendleft(again)

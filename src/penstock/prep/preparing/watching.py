@@ -145,6 +145,10 @@ class Watch:
         if self._options.monitor is not None:
             self._options.monitor.sample()
 
+    def note(self, line: str) -> None:
+        """Show a line that stays, above what is redrawn."""
+        self._progress.note(line)
+
     def write(self, event: str, **fields: Any) -> None:
         """A line in the log."""
         self._journal.write({"event": event, "time": round(time.time(), 3), **fields})
@@ -165,7 +169,7 @@ class Watch:
 
     def _fields(self) -> Mapping[str, str]:
         new = self.new_samples + sum(event.num_samples for event in self._running.values())
-        fields = {"samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
+        fields = {"samples": f"{new:,}", "samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
         if self._options.monitor is not None:
             fields["memory"] = format_size(self._options.monitor.last_bytes)
         return fields

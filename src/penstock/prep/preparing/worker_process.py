@@ -37,7 +37,8 @@ _START_CODE = (
 class WorkerProcess:
     """The process as its parent sees it."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, stdout: int | None = None) -> None:
+        """`stdout`: a file descriptor for what the user's code prints; else it goes where errors go."""
         ours, theirs = socket.socketpair()
         with theirs:
             self.channel = Channel(ours.detach())
@@ -45,8 +46,8 @@ class WorkerProcess:
             self.process = subprocess.Popen(
                 [sys.executable, "-u", "-c", _START_CODE, path, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
-                # What a function of the user prints: standard output is for what a preparation made.
-                stdout=sys.__stderr__,
+                # Never our standard output, which is for what a preparation made.
+                stdout=sys.__stderr__ if stdout is None else stdout,
                 env={**os.environ, **ONE_THREAD},
                 pass_fds=(theirs.fileno(),),
                 # In a process group of its own, so that Ctrl-C in a terminal reaches the parent alone.
