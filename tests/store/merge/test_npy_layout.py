@@ -67,13 +67,37 @@ def test_checksums_of_files_follow_from_those_of_values(tmp_path):
         assert file_checksum_of(file, checksums) == zlib.crc32((tmp_path / file.name).read_bytes())
 
 
-@pytest.mark.parametrize("head", ["../a", "a/b", "/a"])
-def test_heads_that_are_no_names_of_files(head):
-    schema = StoreSchema((ArraySpec(f"labels_{head}", np.dtype(np.int8)),))
+NO_NAMES = ["../a", "a/../b", "/a", "..", ".", "", ".hidden", "a\\b", "a\0", "a\nb"]
 
-    assert npy_files(schema, {"train": 1})
-    with pytest.raises(DataError, match="cannot be a file of its own"):
+
+@pytest.mark.parametrize("name", ["a/b", *NO_NAMES])
+def test_heads_that_are_no_names_of_files(name):
+    schema = StoreSchema((ArraySpec(f"labels_{name}", np.dtype(np.int8)),))
+
+    with pytest.raises(DataError, match=r"^array 'labels_.*cannot be a file of its own"):
         npy_files(schema, {"train": 1}, heads_in_one_file=False)
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_heads_that_are_no_names_of_members(name):
+    schema = StoreSchema((ArraySpec(f"labels_{name}", np.dtype(np.int8)),))
+
+    with pytest.raises(DataError, match=r"^array 'labels_.*cannot be in an \.npz file"):
+        npy_files(schema, {"train": 1})
+
+
+@pytest.mark.parametrize("name", ["a/b", "strategic_features_/../../a", *NO_NAMES])
+def test_arrays_that_are_no_names_of_files(name):
+    schema = StoreSchema((ArraySpec(name, np.dtype(np.int8)),))
+
+    with pytest.raises(DataError, match="cannot be a file of its own"):
+        npy_files(schema, {"train": 1})
+
+
+def test_heads_in_folders_are_members_of_an_archive():
+    (file,) = npy_files(StoreSchema((ArraySpec("labels_unit/type", np.dtype(np.int8)),)), {"train": 1})
+
+    assert [place.member for place in file.places] == ["unit/type"]
 
 
 def test_an_array_must_not_take_the_name_of_another_file():

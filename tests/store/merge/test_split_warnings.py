@@ -5,7 +5,9 @@ import pytest
 from penstock.store.merge import MergeOptions, SplitShares, merge
 from tests.store.merge.inputs import write_batches
 
-NO_INPUTS = "splits by file: no manifest.json tells of which input files the samples are, so that each batch file counts as one"
+NO_INPUTS = (
+    "splits by file: no manifest.json tells which input files samples are of; each batch file counts as one"
+)
 
 
 def warnings(folder, caplog, sizes, splits, groups=False):

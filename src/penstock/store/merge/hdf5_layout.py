@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.store.merge.array_names import check_file_name
 from penstock.store.merge.store_file import Checksums, Fixed, Place
 from penstock.store.merge.zip_layout import ALIGNMENT_BYTES
 from penstock.store.schema import ArraySpec, StoreSchema
@@ -36,6 +37,8 @@ class Hdf5File:
 
 def hdf5_files(schema: StoreSchema, num_rows: Mapping[str, int]) -> tuple[Hdf5File, ...]:
     """All files of a store with so many rows in each split."""
+    for spec in schema.arrays:
+        check_file_name(spec.name, spec.name)
     return tuple(_hdf5_file(f"{split}.h5", schema, split, count) for split, count in num_rows.items())
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from penstock.config.errors import DataError
 from penstock.store.batch_file.npz import npy_header
 from penstock.store.checksums import joined_checksum
+from penstock.store.merge.array_names import check_file_name, check_member_name
 from penstock.store.merge.store_file import Checksums, Fixed, Place, StoreFile
 from penstock.store.merge.zip_layout import ZipMember, directory, directory_bytes
 from penstock.store.schema import ArraySpec, StoreSchema
@@ -79,14 +80,14 @@ def npy_files(
     for split, count in num_rows.items():
         for stem, arrays in _stems(schema):
             if list(arrays) == [None]:
+                check_file_name(stem, arrays[None].name)
                 files.append(_npy_file(f"{stem}_{split}.npy", arrays[None], split, count))
             elif heads_in_one_file:
                 files.append(_npz_file(f"{stem}_{split}.npz", arrays, split, count))
             else:
-                files += [
-                    _npy_file(f"{stem}_{split}/{head}.npy", array, split, count)
-                    for head, array in arrays.items()
-                ]
+                for head, array in arrays.items():
+                    check_file_name(str(head), array.name)
+                    files.append(_npy_file(f"{stem}_{split}/{head}.npy", array, split, count))
     _check_names(files)
     return tuple(files)
 
@@ -128,8 +129,6 @@ def _stems(schema: StoreSchema) -> list[tuple[str, dict[str | None, ArraySpec]]]
 
 
 def _npy_file(name: str, array: ArraySpec, split: str, num_rows: int) -> NpyFile:
-    if name.count("/") > 1 or "\0" in name or "/.." in name or name.startswith("/"):
-        raise DataError(f"array '{array.name}' cannot be a file of its own: '{name}' is no name of one")
     return NpyFile(Place(array, split, num_rows, name, None, len(header_of(array, num_rows))))
 
 
@@ -138,6 +137,7 @@ def _npz_file(name: str, arrays: Mapping[str | None, ArraySpec], split: str, num
     places: list[Place] = []
     position = 0
     for head, array in arrays.items():
+        check_member_name(str(head), array.name)
         header_bytes = len(header_of(array, num_rows))
         member = ZipMember(f"{head}.npy", position, header_bytes + num_rows * array.row_bytes)
         members.append(member)
