@@ -4,6 +4,7 @@ import signal
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 
 from penstock.config.errors import ConfigError, DataError, PenstockError
 from penstock.prep.preparing.one_line import in_one_line
@@ -51,16 +52,24 @@ def failing(file: DataFile, place: str | None, counter: Counter | None = None) -
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
 
 
-@contextmanager
-def blaming(files: Sequence[DataFile]) -> Iterator[None]:
-    """A sample that does not fit is its file's failure.
+class Blaming:
+    """A sample that does not fit is its file's failure. One serves for many blocks: it is entered for each sample.
 
     Numbers are checked together, so that it may be one of an earlier file than the last: the message begins with it.
     """
-    try:
-        yield
-    except DataError as error:
-        text = str(error)
+
+    def __init__(self, files: Sequence[DataFile]) -> None:
+        self._files = files
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, DataError):
+            return
+        text, files = str(error), self._files
         if " does not fit int" in text and any(place in text for place in _LABELS):
             text = f"{text}; declare another type in preprocessing.schema.labels"
         culprit = next((file for file in reversed(files) if text.startswith(f"{file.path}: ")), files[-1])

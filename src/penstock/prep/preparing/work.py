@@ -1,7 +1,7 @@
 """The one function that runs everywhere: a task's raw files become batch files and a record of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.config.errors import BudgetExceeded
 from penstock.prep.preparing.extraction import Arrays, Extraction, Item
-from penstock.prep.preparing.failures import Counter, FileFailed, blaming, failing
+from penstock.prep.preparing.failures import Blaming, Counter, FileFailed, failing
 from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
@@ -68,7 +69,16 @@ def run_task(work: Work, task: Task, tell: Tell, left_out: dict[str, str] | None
     A file that fails may have samples in batch files already: the rest is looked through for others, and the task
     begins again without them. `left_out` are files that must not be touched, and why.
     """
-    left_out = dict(left_out or {})
+    try:
+        return _run_until_whole(work, task, tell, dict(left_out or {}))
+    except MemoryError as error:  # where the user's function has it, it is a failure of the file
+        raise BudgetExceeded(
+            f"{task.files[0].path}: memory has run out for batches of {work.batch_size:,} samples; lower "
+            "preprocessing.batch_size or num_workers"
+        ) from error
+
+
+def _run_until_whole(work: Work, task: Task, tell: Tell, left_out: dict[str, str]) -> TaskRecord:
     while True:
         attempt = _Attempt(work, task, tell, left_out)
         record = attempt.run()
@@ -93,6 +103,7 @@ class _Attempt:
         self._nan_samples = 0
         self._position = 0
         """Of the input that is being read."""
+        self._blaming = Blaming(task.files)
 
     def run(self) -> TaskRecord:
         """All files, in order."""
@@ -100,7 +111,7 @@ class _Attempt:
             path.unlink()
         inputs = []
         for position, file in enumerate(self._task.files):
-            self._position = position
+            self._position, self._blaming = position, Blaming(self._task.files[: position + 1])
             self._progress(file)
             with self._noting_failure():
                 inputs.append(self._read(file))
@@ -141,24 +152,18 @@ class _Attempt:
     def _items(self, file: DataFile, counter: Counter) -> Iterator[Item]:
         """What the file gives. The failures of the user's function are told apart from those of writing."""
         with failing(file, self._work.extraction.place, counter):
-            items = self._work.extraction.items(file)
-        while True:
-            with failing(file, self._work.extraction.place, counter):
-                item = next(items, None)
-            if item is None:
-                return
-            yield item
+            yield from self._work.extraction.items(file)
 
     def _add(self, item: Item, file: DataFile, counter: Counter) -> int:
         """Put samples into the batch, which is written when it is full; gives how many they were."""
         if not isinstance(item, Arrays):
-            with self._blaming():
+            with self._blaming:
                 self._builder.add(item, file=file.path, number=counter.number)
             self._write_if_full(file)
             return 1
         taken = 0
         while taken < item.num_samples:
-            with self._blaming():
+            with self._blaming:
                 taken += self._builder.add_arrays(
                     item.values, taken, file=file.path, number=counter.number + taken
                 )
@@ -174,7 +179,7 @@ class _Attempt:
         if not len(self._builder):
             return
         work, number = self._work, len(self._batches)
-        with self._blaming():
+        with self._blaming:
             arrays = self._builder.take()
         if self.failures:
             return
@@ -183,9 +188,6 @@ class _Attempt:
         self._batches.append(record)
         self._nan_samples += nan_samples(arrays, work.schema.names)
         self._num_samples += record.num_samples
-
-    def _blaming(self) -> AbstractContextManager[None]:
-        return blaming(self._task.files[: self._position + 1])
 
     def _progress(self, file: DataFile) -> None:
         self._tell(TaskProgress(self._task.number, self._position, self._num_samples, file.path))
