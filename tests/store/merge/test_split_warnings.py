@@ -6,7 +6,7 @@ from penstock.store.merge import MergeOptions, SplitShares, merge
 from tests.store.merge.inputs import write_batches
 
 NO_INPUTS = (
-    "splits by file: no manifest.json tells which input files samples are of; each batch file counts as one"
+    "splits by file: no manifest.json tells which input files samples are of: each batch file is one"
 )
 
 

@@ -18,7 +18,7 @@ def split_warnings(plan: MergePlan) -> Iterator[str]:
     if splits is None or not total:
         return
     if splits.by == "file" and not plan.knows_inputs:
-        yield f"splits by file: no {MANIFEST_NAME} tells which input files samples are of; each batch file counts as one"
+        yield f"splits by file: no {MANIFEST_NAME} tells which input files samples are of: each batch file is one"
     counts = plan.split_counts
     reasons = {
         "sample": f"its share of {total:,} samples is less than one",
