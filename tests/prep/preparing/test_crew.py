@@ -142,6 +142,19 @@ def test_workers_are_added_while_memory_allows(desk: Path, caplog: pytest.LogCap
     assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 12, [])
 
 
+def test_fewer_workers_than_asked_for_are_told_also_where_the_work_is_done_soon(
+    desk: Path, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO")
+    write_games(desk / "raw", [1] * 3)
+
+    summary = prepare(section(desk, parallel=True, num_workers=2), limit_bytes=tree_bytes() + 30 * MIB)
+
+    assert (summary.num_workers, summary.num_samples) == (1, 3)
+    assert caplog.messages[-1].startswith("preprocessing.num_workers: ")
+    assert "1 of 2 worker processes" in caplog.messages[-1]
+
+
 def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
     for game in write_games(desk / "raw", [1] * 4):
         game.write_text("wait 0.1\n")

@@ -85,6 +85,12 @@ class Crew:
             else:
                 self._watch.check()
                 self._grow()
+        if len(self._workers) < self._size.most:
+            logger.info(
+                "preprocessing.num_workers: %d of %d worker processes were started; the work was done before it was "
+                "known whether memory.limit (%s) has room for more",
+                *(len(self._workers), self._size.most, format_size(self._size.limit_bytes)),
+            )
 
     def _start(self, count: int) -> None:
         self._workers += [Worker(self._work, self._stdout) for _ in range(count)]
