@@ -1,7 +1,12 @@
 """How many worker processes there are."""
 
+from dataclasses import replace
+
+import pytest
+
+from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.prep.preparing.crew_size import CrewSize, Room, crew_size
+from penstock.prep.preparing.crew_size import CrewSize, Room, check_batch_fits, crew_size
 
 
 def room(limit_bytes: int, cores: int = 12) -> Room:
@@ -36,3 +41,29 @@ def test_the_number_doubles_while_there_is_room():
     assert size.addition(8, 780 * MIB, 160 * MIB) == 1
     assert size.addition(8, 999 * MIB, 80 * MIB) == 0
     assert size.addition(10, 300 * MIB, 80 * MIB) == 0
+
+
+def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
+    narrow = Room(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * MIB)
+
+    with pytest.raises(BudgetExceeded) as error:
+        check_batch_fits(500, narrow, apart=True)
+
+    assert str(error.value) == (
+        "preprocessing.batch_size: filling, converting and writing 500 samples of 1MiB each takes up to 1.5GiB, but "
+        "memory.limit of 238MiB leaves 50MiB for it; set batch_size to 16, or raise memory.limit to 1688MiB"
+    )
+    check_batch_fits(16, replace(narrow, batch_bytes=16 * MIB), apart=True)
+    with pytest.raises(BudgetExceeded, match=r"leaves 98MiB for it; set batch_size to 32, or raise"):
+        check_batch_fits(500, narrow, apart=False)
+
+
+def test_one_sample_that_does_not_fit_leaves_the_limit_to_raise():
+    narrow = Room(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB)
+
+    with pytest.raises(BudgetExceeded, match=r"leaves 50MiB for it; raise memory\.limit to 428MiB$"):
+        check_batch_fits(500, narrow, apart=True)
+
+
+def test_small_batches_are_not_to_blame_for_a_limit_below_the_program():
+    check_batch_fits(500, room(limit_bytes=MIB), apart=True)

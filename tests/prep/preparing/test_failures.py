@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.batching.workers.ends import WorkerError
-from penstock.config.errors import ConfigError, DataError, PenstockError
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from tests.prep.preparing.raw import prepared_arrays, section, write_games
@@ -116,3 +116,16 @@ def test_threads_of_a_function_keep_no_worker_alive(desk: Path):
     games[1].write_text("start-a-thread 0 2 3\n")
 
     assert prepare(section(desk, parallel=True, num_workers=1)).num_samples == 3
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_batches_for_which_there_is_no_memory_are_told_with_what_to_lower(desk: Path, parallel: bool):
+    games = write_games(desk / "raw", [3])
+
+    with pytest.raises(BudgetExceeded) as error:
+        prepare(section(desk, parallel=parallel, num_workers=1, batch_size=10**15), limit_bytes=1 << 62)
+
+    assert str(error.value) == (
+        f"{games[0]}: memory has run out for batches of 1,000,000,000,000,000 samples; lower preprocessing.batch_size "
+        "or num_workers"
+    )

@@ -4,7 +4,11 @@ Where memory is ample, all of them start at once. Else a few start, and what the
 written something; as long as there is room for more, their number doubles.
 """
 
+import math
 from dataclasses import dataclass
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB, format_size
 
 _CORES_LEFT = 2
 """For the process that hands out tasks, and for whoever else is here."""
@@ -14,6 +18,10 @@ _AMPLE = 4
 """Room for so many times what a worker should take is ample."""
 _MARGIN_PARTS, _MARGIN_OF = 5, 4
 """A worker may take a quarter more than what was measured of others."""
+_LEAST_WORKER_BYTES = 48 * MIB
+"""An interpreter with NumPy and pyarrow, beside what it shares with others."""
+_NEVER_REFUSED_BYTES = 16 * MIB
+"""Batches that take so little are not what a limit is too low for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +59,21 @@ def crew_size(wanted: int | None, num_tasks: int, room: Room) -> CrewSize:
     worker_bytes = room.process_bytes + _BATCH_COPIES * room.batch_bytes
     ample = (room.limit_bytes - room.process_bytes) // (_AMPLE * worker_bytes)
     return CrewSize(max(1, min(most, ample)), most, room.limit_bytes)
+
+
+def check_batch_fits(batch_size: int, room: Room, apart: bool) -> None:
+    """Refuse batches that not even a single process can hold; `apart`: that is another one than this."""
+    needed_bytes = _BATCH_COPIES * room.batch_bytes
+    others_bytes = room.process_bytes + (_LEAST_WORKER_BYTES if apart else 0)
+    left_bytes = max(0, room.limit_bytes - others_bytes)
+    if needed_bytes <= max(left_bytes, _NEVER_REFUSED_BYTES):
+        return
+    row_bytes = room.batch_bytes // batch_size
+    fitting = left_bytes // (_BATCH_COPIES * row_bytes)
+    enough_bytes = others_bytes + (needed_bytes if fitting else _BATCH_COPIES * row_bytes)
+    advice = f"set batch_size to {fitting}, or raise" if fitting else "raise"
+    raise BudgetExceeded(
+        f"preprocessing.batch_size: filling, converting and writing {batch_size:,} samples of {format_size(row_bytes)} "
+        f"each takes up to {format_size(needed_bytes)}, but memory.limit of {format_size(room.limit_bytes)} leaves "
+        f"{format_size(left_bytes)} for it; {advice} memory.limit to {math.ceil(enough_bytes / MIB)}MiB"
+    )

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.prep.preparing.crew_size import Room, crew_size
+from penstock.prep.preparing.crew_size import Room, check_batch_fits, crew_size
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import Work, run_task
@@ -25,6 +25,8 @@ class Executing:
 @contextmanager
 def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Executing]:
     """What the run file asks for, ready to run."""
+    if num_tasks and section.executor is not Executor.ray:
+        check_batch_fits(section.batch_size, room, apart=section.parallel)
     if not section.parallel or not num_tasks:
         yield Executing(0, run_here)
     elif section.executor is Executor.ray:
