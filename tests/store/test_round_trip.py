@@ -36,8 +36,12 @@ def schema_of(arrays, names):
 
 def as_numpy(value):
     """The same sample with NumPy's arrays and numbers."""
-    return (
-        {key: as_numpy(item) for key, item in value.items()} if isinstance(value, dict) else np.array(value)
+    if isinstance(value, dict):
+        return {key: as_numpy(item) for key, item in value.items()}
+    # NumPy makes floats of a small number beside one that only uint64 has.
+    whole = np.array(value, object)
+    return np.array(
+        value, np.uint64 if any(type(item) is int and item >= 1 << 63 for item in whole.flat) else None
     )
 
 
