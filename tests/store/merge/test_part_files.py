@@ -8,6 +8,9 @@ import pytest
 from penstock.config.errors import ConfigError, DataError
 from penstock.store.batch_file import save_batch
 from penstock.store.merge import MergeOptions, SplitShares, merge, part_files, verify
+from penstock.store.merge.batches import find_batches
+from penstock.store.merge.plan import plan_merge
+from penstock.store.merge.tasks import Work
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.merge.test_continuing import damage
 from tests.store.samples import assert_same, game_arrays
@@ -133,6 +136,15 @@ def test_it_goes_on_behind_the_last_part_that_is_done(tmp_path):
 
     assert (result.kept_tasks, result.num_tasks) == (2, 3)
     assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "undisturbed")
+
+
+def test_the_names_of_new_files_must_be_on_disk_too(tmp_path):
+    write_batches(tmp_path / "in")
+    plan = plan_merge(find_batches(tmp_path / "in")[0], MergeOptions(target="ipc"))
+    work = Work(plan, tmp_path, None)
+    (task,) = work.phases[0]
+
+    assert work.files_of(task, work.run(task)) == {"train", "train/part-00000.arrow"}
 
 
 def test_a_store_of_arrays_makes_way(tmp_path):

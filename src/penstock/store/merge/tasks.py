@@ -102,9 +102,9 @@ class Work:
         return gather(self.plan, buckets, self.folder, task.chosen)
 
     def files_of(self, task: Task, checksums: PartChecksums) -> set[str]:
-        """The files that a task has written to."""
+        """The files that a task has written to; and the folders, where it has made new ones in them."""
         if task.kind == Kind.scatter:
             return {SCATTERED_NAME}
         if self.plan.options.has_part_files:
-            return {name for _, name in checksums}
+            return {name for split, file in checksums for name in (split, file)}
         return {self.plan.places[key].file for key in checksums}

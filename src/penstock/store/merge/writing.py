@@ -23,6 +23,8 @@ def write_store(work: Work, progress: ProgressLogger | None) -> int:
         reserve(work.folder / file.name, file.num_bytes)
     if work.buckets is not None:
         reserve(work.folder / SCATTERED_NAME, work.buckets.num_bytes)
+    if work.plan.options.durable:
+        _sync_folders(work.folder)  # so that no part is noted whose file might be gone after a power cut
     with PartJournal(work.folder, work.plan.options.durable) as journal:
         done = journal.read()
         kept = len(done)
@@ -54,8 +56,7 @@ def _finish(plan: MergePlan, staging: Path, done: dict[int, PartChecksums]) -> N
         _write_headers(plan, staging, whole_checksums(plan, done))
     partial, manifest = staging / f"{MANIFEST_NAME}.partial", encoded_store(plan, done)
     if plan.options.durable:
-        for folder in (staging, *(path for path in staging.iterdir() if path.is_dir())):
-            sync_path(folder)
+        _sync_folders(staging)
         write_durably(partial, manifest)
     else:
         partial.write_bytes(manifest)
@@ -70,3 +71,9 @@ def _write_headers(plan: MergePlan, staging: Path, checksums: Checksums) -> None
                     write_at(stream.fileno(), memoryview(piece.content), piece.offset)
             if plan.options.durable:
                 flush_to_disk(stream)
+
+
+def _sync_folders(staging: Path) -> None:
+    """Wait until the names of all files are on disk."""
+    for folder in (staging, *(path for path in staging.iterdir() if path.is_dir())):
+        sync_path(folder)
