@@ -97,18 +97,29 @@ def test_a_disk_that_fills_up_meanwhile_leaves_no_store_and_the_merge_goes_on(tm
 
 LIMITED = """
 import sys
-from penstock.store.merge import merge
-merge(sys.argv[1], sys.argv[2])
+from penstock.store.merge import MergeOptions, merge
+merge(sys.argv[1], sys.argv[2], options=MergeOptions(target=sys.argv[3]))
 """
+NOT_WRITTEN = (
+    "out: cannot be written: File too large; no store appears there. Please mend that and merge again"
+)
+NOT_MADE = (
+    "an empty HDF5 file of the size of train.h5 cannot be made there: File too large; mend that, set TMPDIR"
+)
 
 
-def test_a_limit_of_file_sizes_is_told_in_one_line(tmp_path):
+@pytest.mark.parametrize(
+    ("target", "message"), [("npy", NOT_WRITTEN), ("parquet", NOT_WRITTEN), ("hdf5", NOT_MADE)]
+)
+def test_a_limit_of_file_sizes_is_told_in_one_line(tmp_path, target, message):
+    if target == "hdf5":
+        pytest.importorskip("h5py")
     arrays = {**game_arrays(5000), "strategic_features": np.zeros((5000, 100), np.float32)}
     (tmp_path / "in").mkdir()
     save_batch(tmp_path / "in" / "batch_0.batch", arrays)
 
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path / "in"), str(tmp_path / "out")],
+        [sys.executable, "-c", LIMITED, str(tmp_path / "in"), str(tmp_path / "out"), target],
         capture_output=True,
         text=True,
         check=False,
@@ -117,8 +128,5 @@ def test_a_limit_of_file_sizes_is_told_in_one_line(tmp_path):
 
     last_line = done.stderr.splitlines()[-1]
     assert last_line.startswith("penstock.config.errors.DataError: ")
-    assert (
-        "cannot be written: File too large; no store appears there. Please mend that and merge again"
-        in last_line
-    )
+    assert message in last_line
     assert not (tmp_path / "out" / "manifest.json").exists()

@@ -5,9 +5,7 @@ import pytest
 from penstock.store.merge import MergeOptions, SplitShares, merge
 from tests.store.merge.inputs import write_batches
 
-NO_INPUTS = (
-    "splits by file: no manifest.json tells which input files samples are of: each batch file is one"
-)
+NO_INPUTS = "splits by file: no manifest.json tells which input files samples are of: each batch file is one"
 
 
 def warnings(folder, caplog, sizes, splits, groups=False):
@@ -56,3 +54,10 @@ def test_shares_that_are_met_are_not_spoken_of(tmp_path, caplog, splits):
 
 def test_nothing_can_be_said_of_no_samples(tmp_path, caplog):
     assert warnings(tmp_path, caplog, [0], SplitShares()) == []
+
+
+@pytest.mark.parametrize("splits", [None, SplitShares()])
+def test_groups_that_nobody_asks_for_are_not_dropped_in_silence(tmp_path, caplog, splits):
+    assert warnings(tmp_path, caplog, [20, 20], splits, groups=True) == [
+        "array 'groups' is left out: it only tells splits by group which samples stay together"
+    ]

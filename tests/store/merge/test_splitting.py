@@ -140,3 +140,23 @@ def test_shares_must_add_up():
 )
 def test_counts_are_the_nearest(total, counts):
     assert list(exact_counts({"train": 0.8, "val": 0.1, "test": 0.1}, total).values()) == counts
+
+
+@pytest.mark.parametrize("groups", [np.array([1.5, 2.5]), np.ones((2, 3), np.int64)])
+@pytest.mark.parametrize("splits", [None, SplitShares(by="group")])
+def test_an_array_of_the_user_that_is_called_groups_is_refused(tmp_path, groups, splits):
+    (tmp_path / "in").mkdir()
+    save_batch(tmp_path / "in" / "batch_0.batch", {"strategic_features": np.ones((2, 3)), "groups": groups})
+
+    with pytest.raises(
+        DataError, match=r"array 'groups' is .*; that name is for what keeps samples together"
+    ):
+        split_store(tmp_path, splits)
+
+
+def test_groups_alone_are_no_store(tmp_path):
+    (tmp_path / "in").mkdir()
+    save_batch(tmp_path / "in" / "batch_0.batch", {"groups": np.arange(3)})
+
+    with pytest.raises(DataError, match=r"has no array but 'groups', of which nothing is in a store"):
+        split_store(tmp_path, None)

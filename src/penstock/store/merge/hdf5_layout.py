@@ -58,8 +58,20 @@ def _hdf5_file(name: str, schema: StoreSchema, split: str, num_rows: int) -> Hdf
 def _lay_out(path: Path, schema: StoreSchema, num_rows: int) -> list[int | None]:
     """Write an empty file; gives where the values of each array belong, None where there are none."""
     h5py = _library()
-    with h5py.File(path, "w", alignment_threshold=1, alignment_interval=ALIGNMENT_BYTES) as file:
-        return [_add(h5py, file, spec, num_rows) for spec in schema.arrays]
+    try:
+        with h5py.File(path, "w", alignment_threshold=1, alignment_interval=ALIGNMENT_BYTES) as file:
+            return [_add(h5py, file, spec, num_rows) for spec in schema.arrays]
+    except (OSError, RuntimeError) as error:
+        raise DataError(
+            f"{path.parent.parent}: an empty HDF5 file of the size of {path.name} cannot be made there: "
+            f"{_reason(error)}; mend that, set TMPDIR to another folder, or merge to npy"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """In a few words; the library tells of its own workings, in several lines."""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if number else str(error).partition("\n")[0]
 
 
 def _add(h5py: Any, file: Any, spec: ArraySpec, num_rows: int) -> int | None:

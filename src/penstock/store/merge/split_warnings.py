@@ -12,9 +12,12 @@ _FAR = 0.05
 def split_warnings(plan: MergePlan) -> Iterator[str]:
     """One line for each split without samples, and one where shares are far from those that were asked for.
 
-    And one where nobody knows which samples are of the same file.
+    And one where nobody knows which samples are of the same file, or where their groups are used for nothing.
     """
     splits, total = plan.options.splits, plan.batches.total_samples
+    groups = plan.batches.schema.names.groups
+    if groups in plan.batches.schema and (splits is None or splits.by != "group"):
+        yield f"array '{groups}' is left out: it only tells splits by group which samples stay together"
     if splits is None or not total:
         return
     if splits.by == "file" and not plan.knows_inputs:

@@ -112,6 +112,7 @@ def splitter_of(
     batches: Batches, splits: SplitShares | None, seed: int, source_samples: NDArray[np.int64]
 ) -> Splitter:
     """The way of splitting that was asked for. `source_samples`: how many samples each input file gave."""
+    _check_groups(batches)
     if splits is None:
         return OneSplit()
     shares = splits.shares
@@ -122,7 +123,7 @@ def splitter_of(
         by_source = files_to_splits(source_samples, list(shares.values()), keys)
         return ByFile(names, by_source, np.cumsum(source_samples), first_rows)
     if splits.by == "group":
-        _check_groups(batches)
+        _need_groups(batches)
         return ByGroup(names, keys, tuple(round(end * _KEY_SPAN) for end in _ends(shares.values())), batches)
     total = batches.total_samples
     ranks = _ends(exact_counts(shares, total).values())
@@ -148,14 +149,22 @@ def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
 
 
 def _check_groups(batches: Batches) -> None:
+    """Refuse an array that is called like the one that keeps samples together, and is something else."""
+    name = batches.schema.names.groups
+    spec = batches.schema.spec(name) if name in batches.schema else None
+    if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
+        raise DataError(
+            f"{batches.paths[0]}: array '{name}' is {spec}; that name is for what keeps samples together in splits, one "
+            "whole number per sample: give it another"
+        )
+    if spec and len(batches.schema.arrays) == 1:
+        raise DataError(f"{batches.paths[0]}: has no array but '{name}', of which nothing is in a store")
+
+
+def _need_groups(batches: Batches) -> None:
     name = batches.schema.names.groups
     if name not in batches.schema:
         raise DataError(
             f"{batches.paths[0]}: has no array '{name}', so that samples cannot be kept together in groups; "
             "give splits.group_key to penstock prep, or split by sample or file"
-        )
-    spec = batches.schema.spec(name)
-    if spec.width is not None or not np.issubdtype(spec.dtype, np.integer):
-        raise DataError(
-            f"{batches.paths[0]}: array '{name}' is {spec}; it must be one whole number per sample"
         )
