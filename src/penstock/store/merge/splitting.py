@@ -154,8 +154,8 @@ def _check_groups(batches: Batches) -> None:
     spec = batches.schema.spec(name) if name in batches.schema else None
     if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
         raise DataError(
-            f"{batches.paths[0]}: array '{name}' is {spec}; that name is for what keeps samples together in splits, one "
-            "whole number per sample: give it another"
+            f"{batches.paths[0]}: array '{name}' is {spec}; that name is for what keeps samples together in splits, "
+            "one whole number per sample: give it another"
         )
     if spec and len(batches.schema.arrays) == 1:
         raise DataError(f"{batches.paths[0]}: has no array but '{name}', of which nothing is in a store")
