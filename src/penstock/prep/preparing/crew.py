@@ -153,7 +153,7 @@ class Crew:
         else:
             if isinstance(message, TaskProgress):
                 worker.file = message.file
-                worker.has_written |= message.num_samples > 0
+                worker.has_written |= message.has_written
             self._watch.hear(message)
 
     def _replace(self, worker: Worker) -> None:

@@ -1,5 +1,6 @@
 """The one function that runs everywhere: a task's raw files become batch files and a record of them."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from penstock.store.builder import BatchBuilder
 from penstock.store.manifest import InputRecord
 from penstock.store.schema import ArrayNames, StoreSchema
 
+_TELL_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -41,13 +44,18 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far a task is, from its beginning; after a file was left out it begins again."""
+    """How far a task is, from its beginning, told with every batch file and once a second.
+
+    After a file was left out it begins again.
+    """
 
     task: int
     num_files: int
     num_samples: int
     file: str
     """The one it is at."""
+    has_written: bool = False
+    """Whether it has made a batch file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,7 @@ class _Attempt:
         self.failures: list[FileFailed] = []
         """After the first, nothing is written any more."""
         self._batches: list[BatchRecord] = []
+        self._told_at = 0.0
         self._num_samples = 0
         self._nan_samples = 0
         self._position = 0
@@ -174,6 +183,8 @@ class _Attempt:
         if self._builder.full:
             self._write()
             self._progress(file)
+        elif time.monotonic() - self._told_at >= _TELL_SECONDS:
+            self._progress(file)
 
     def _write(self) -> None:
         if not len(self._builder):
@@ -190,7 +201,10 @@ class _Attempt:
         self._num_samples += record.num_samples
 
     def _progress(self, file: DataFile) -> None:
-        self._tell(TaskProgress(self._task.number, self._position, self._num_samples, file.path))
+        self._told_at = time.monotonic()
+        num_samples = self._num_samples + len(self._builder)
+        number, has_written = self._task.number, bool(self._batches)
+        self._tell(TaskProgress(number, self._position, num_samples, file.path, has_written))
 
     def _check_unchanged(self, file: DataFile, mark: InputRecord) -> None:
         if mark.modified_ns is not None and Path(file.path).stat().st_mtime_ns != mark.modified_ns:
