@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from penstock.prep.preparing.crew_size import Room, check_batch_fits, crew_size
+from penstock.prep.preparing.printing import lines_of_this_process
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import Work, run_task
@@ -44,5 +45,6 @@ def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Ex
 
 def run_here(work: Work, tasks: Sequence[Task], watch: Watch) -> None:
     """One after the other, in this process."""
-    for task in tasks:
-        watch.done(run_task(work, task, watch.hear))
+    with lines_of_this_process(watch.note):
+        for task in tasks:
+            watch.done(run_task(work, task, watch.hear))
