@@ -129,3 +129,26 @@ def test_batches_for_which_there_is_no_memory_are_told_with_what_to_lower(desk: 
         f"{games[0]}: memory has run out for batches of 1,000,000,000,000,000 samples; lower preprocessing.batch_size "
         "or num_workers"
     )
+
+
+def test_a_file_that_was_left_out_may_be_mended(desk: Path):
+    bad = write_failing(desk / "raw", "raise 0 0 0")
+    assert prepare(section(desk, on_error="skip")).num_samples == 11
+    assert prepare(section(desk, on_error="skip")).kept_tasks == 1
+
+    bad.write_text("0 1 2 3\n" * 9)
+    mended = prepare(section(desk, on_error="skip"))
+
+    assert (mended.num_samples, mended.kept_tasks, mended.left_out) == (20, 0, {})
+    assert prepare(section(desk, on_error="skip")).kept_tasks == 1
+
+
+def test_a_file_beside_one_that_was_left_out_may_not_change(desk: Path):
+    bad = write_failing(desk / "raw", "raise 0 0 0")
+    prepare(section(desk, on_error="skip"))
+
+    bad.write_text("0 1 2 3\n")
+    other = write_games(desk / "raw", [7])[0]
+
+    with pytest.raises(DataError, match=rf"something else: input {other} had \d+ bytes and has \d+"):
+        prepare(section(desk, on_error="skip"))

@@ -25,7 +25,7 @@ from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
 from penstock.store.batch_file import SUFFIXES
 from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME
+from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, InputRecord
 from penstock.store.schema import StoreSchema
 
 LOG_NAME = "log.jsonl"
@@ -154,21 +154,30 @@ class PrepFolder:
         return replace(plan, settings=settings, earlier=(*plan.earlier, text))
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
-        """The record of a task that need not be done again; its inputs must be those that were read."""
+        """The record of a task that need not be done again; its inputs must be those that were read.
+
+        One of which nothing is there may be mended: then its task is done again.
+        """
         record = TaskRecord.load(self.path, task.number)
         if record is None or (record.left_out and not skips) or record.damage(self.path) is not None:
             return None
-        for entry, file in zip(record.inputs, task.files, strict=True):
-            if entry.num_bytes != file.size_bytes:
-                raise self._changed(
-                    f"input {file.path} had {entry.num_bytes} bytes and has {file.size_bytes}"
-                )
-            if not is_same_input(entry, file):
-                raise self._changed(f"input {file.path} has changed")
-        return record
+        changed = [
+            (entry, file)
+            for entry, file in zip(record.inputs, task.files, strict=True)
+            if not is_same_input(entry, file)
+        ]
+        for entry, file in changed:
+            if file.path not in record.left_out:
+                raise self._changed(entry, file)
+        return None if changed else record
 
-    def _changed(self, difference: str) -> DataError:
-        return DataError(f"{self.path}: was begun with something else: {difference}; {PUT_BACK}")
+    def _changed(self, entry: InputRecord, file: DataFile) -> DataError:
+        difference = "has changed"
+        if entry.num_bytes != file.size_bytes:
+            difference = f"had {entry.num_bytes} bytes and has {file.size_bytes}"
+        return DataError(
+            f"{self.path}: was begun with something else: input {file.path} {difference}; {PUT_BACK}"
+        )
 
     def _check_empty(self) -> None:
         others = [
