@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import GIB
+from penstock.config.sizes import MIB
 from penstock.store.batch_file import is_pickled, load_batch, read_array, read_header, save_batch
 from penstock.store.samples import arrays_to_samples
 from penstock.store.schema import sample_schema
@@ -117,6 +117,43 @@ def test_parts_side_by_side_may_be_of_numbers(tmp_path):
         load_batch(tmp_path / "old.npz", allow_pickle=True)
 
 
+def test_parts_side_by_side_are_lists_or_arrays(tmp_path):
+    for features in (3, np.array(3.0), {"a": 1}):
+        save_pickle(tmp_path / "old.pkl", {"features": features, "labels": [{"move": 1}]})
+        with pytest.raises(
+            DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
+        ):
+            load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+
+def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
+    """The labels that all samples share stay as they are."""
+    shared = {"move": 7}
+    samples = [{"features": [0.5], "labels": shared, "labels_target": number} for number in range(3)]
+    save_pickle(tmp_path / "old.pkl", samples)
+
+    loaded = load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+    assert loaded["labels_move"].tolist() == [7, 7, 7]
+    assert loaded["labels_target"].tolist() == [0, 1, 2]
+
+
+def test_heads_stand_by_themselves_where_the_part_is_none_or_wrong(tmp_path):
+    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": None, "labels_move": 2}])
+    assert load_batch(tmp_path / "old.pkl", allow_pickle=True)["labels_move"].tolist() == [2]
+
+    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": [1, 2], "labels_move": 2}])
+    with pytest.raises(DataError, match=r"sample 0: labels: has type list; give a dict from heads to values"):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+
+def test_names_in_a_file_are_shown_on_one_line(tmp_path):
+    save_pickle(tmp_path / "old.pkl", {"a\nb\x1b[2J": 1, "c" * 100: 2})
+    with pytest.raises(DataError) as error:
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
+    assert rf"holds no list of samples but a dict of a\nb\x1b[2J, {'c' * 67}...;" in str(error.value)
+
+
 def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
     save_pickle(tmp_path / "old.pkl", of_lists())
     save_npz(tmp_path / "old.npz", of_lists())
@@ -159,13 +196,13 @@ def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save,
     content[position % len(content)] ^= flipped
     path.write_bytes(content)
 
-    with at_most_more_bytes(GIB), contextlib.suppress(DataError):
+    with at_most_more_bytes(256 * MIB), contextlib.suppress(DataError):
         load_batch(path, allow_pickle=True)
 
 
 @contextlib.contextmanager
 def at_most_more_bytes(num_bytes):
-    """Python's own unpickler makes room for any number that a damaged pickle gives as a place of its memo."""
+    """No number in a damaged pickle makes room for as many things."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + num_bytes, limits[1]))
     try:

@@ -124,9 +124,9 @@ def _sample(item: Any, names: ArrayNames) -> Any:
         else:
             beside[part][head] = value
     for part, heads in beside.items():
-        own = sample.setdefault(part, {})
-        if heads and isinstance(own, Mapping):
-            sample[part] = {**own, **heads}
+        own = sample.get(part)
+        if own is None or isinstance(own, Mapping):
+            sample[part] = {**(own or {}), **heads} if heads else own or {}
     return sample
 
 

@@ -64,8 +64,16 @@ def npy(dtype, shape):
     return stream.getvalue()
 
 
+def alike(num_keys, then):
+    """Numbers that Python cannot tell apart without comparing each to all others."""
+    modulus = sys.hash_info.modulus
+    return b"".join(
+        b"\x8a\x0b" + (place * modulus).to_bytes(11, "little") + then for place in range(num_keys)
+    )
+
+
 DEEP = b")" + b"\x85" * 300_000
-LONG_LIST = b"](" + b"N" * 100_000 + b"e\x94"
+LONG_TEXT = b"X" + struct.pack("<I", 100_000) + b"a" * 100_000 + b"\x94"
 EMPTY_ROWS = (
     b"cnumpy.core.multiarray\n_reconstruct\n(tR(K\x01(L1000000000000L\nK\x00t"
     b"cnumpy\ndtype\n(X\x02\x00\x00\x00O8tR(K\x03X\x01\x00\x00\x00|NNNtbI00\n]tb."
@@ -107,13 +115,21 @@ ATTACKS = {
         "a number of 1048576 bytes",
     ),
     "bytes of a number": (lambda: b"cbuiltins\nbytearray\n(L9999999999L\ntR.", "a bytearray of type int"),
-    "the same long list, called again and again": (
-        lambda: b"(" + LONG_LIST + b"cbuiltins\nset\nh\x00\x85R" * 20_000 + b"l.",
+    "the same long text, called again and again": (
+        lambda: b"(" + LONG_TEXT + b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R" * 20_000 + b"l.",
         "the same values again and again",
     ),
     "a long key, again and again": (
-        lambda: b"}(" + b"(" + b"N" * 100_000 + b"t\x94" + b"Nh\x00" * 20_000 + b"Nu.",
+        lambda: b"}(" + b"N" * 100_000 + b"t\x94Ns" + b"h\x00Ns" * 20_000 + b".",
         "a key of 100000 parts",
+    ),
+    "keys that are alike": (
+        lambda: b"}(" + alike(100_000, b"N") + b"u.",
+        "more than 2048 keys that are no text",
+    ),
+    "such keys, one by one": (
+        lambda: b"}" + alike(100_000, b"Ns") + b".",
+        "more than 2048 keys that are no text",
     ),
     "rows without values": (lambda: EMPTY_ROWS, "1,000,000,000,000 values"),
     "packed zeros": (lambda: packed("<f4", 128 * MIB), "array 'labels' would unpack 130"),

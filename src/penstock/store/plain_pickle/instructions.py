@@ -71,19 +71,20 @@ def _set_item(machine: Machine) -> None:
 
 
 def _update(machine: Machine, items: list[Any]) -> None:
-    _target(machine, dict).update(_dict_of(items))
+    container = _target(machine, dict)
+    container.update(_dict_of(items, len(container)))
 
 
-def _dict_of(items: list[Any]) -> dict[Any, Any]:
+def _dict_of(items: list[Any], num_known: int = 0) -> dict[Any, Any]:
     keys = items[::2]
-    check_keys(keys)
+    check_keys(keys, num_known)
     return dict(zip(keys, items[1::2], strict=True))
 
 
 def _add_items(machine: Machine) -> None:
-    items = machine.pop_items()
-    check_keys(items)
-    _target(machine, set).update(items)
+    items, container = machine.pop_items(), _target(machine, set)
+    check_keys(items, len(container))
+    container.update(items)
 
 
 def _frozenset_of(items: list[Any]) -> frozenset[Any]:

@@ -4,7 +4,7 @@ A damaged or malicious description of a type gets no array of raw pointers, and 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -101,17 +101,17 @@ def _no_bytes() -> bytes:
     return b""
 
 
-def _set(items: Iterable[Any] = ()) -> set[Any]:
+def _set(items: Collection[Any] = ()) -> set[Any]:
     check_keys(items)
     return set(items)
 
 
-def _frozenset(items: Iterable[Any] = ()) -> frozenset[Any]:
+def _frozenset(items: Collection[Any] = ()) -> frozenset[Any]:
     return frozenset(_set(items))
 
 
-def _dict(pairs: Iterable[Any] = ()) -> dict[Any, Any]:
-    check_keys(key for key, _ in pairs)
+def _dict(pairs: Collection[Any] = ()) -> dict[Any, Any]:
+    check_keys([key for key, _ in pairs])
     return dict(pairs)
 
 

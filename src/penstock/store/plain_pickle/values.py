@@ -1,7 +1,7 @@
 """What a pickle of plain data may come to, and how much of it."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from types import NoneType
 from typing import Any
 
@@ -12,6 +12,7 @@ MOST_LEVELS = 32
 _LEAST_VALUES, _MOST_VALUES_PER_BYTE = 1 << 20, 256
 """How many values a pickle may come to, small or large: a container may be there many times for two bytes each."""
 _MOST_KEY_PARTS = 16
+_MOST_NUMBER_KEYS = 1 << 11
 _MOST_SHOWN = 80
 
 _NUMBERS = {bool, int, float}
@@ -29,8 +30,14 @@ def shown(text: object) -> str:
     return escaped if len(escaped) <= _MOST_SHOWN else f"{escaped[:_MOST_SHOWN]}..."
 
 
-def check_keys(keys: Iterable[Any]) -> None:
-    """Refuse keys that are more than single values, or rows of them: Python looks all through a key, however deep."""
+def check_keys(keys: Collection[Any], num_known: int = 0) -> None:
+    """Refuse keys that cost more than their bytes, beside those that a container has already.
+
+    Python looks all through a key, however deep: keys are single values, or a few of them in a row. And whoever
+    chooses numbers can choose them so that each is compared to all others, which text does not allow.
+    """
+    if num_known + len(keys) > _MOST_NUMBER_KEYS and not {str, bytes}.issuperset(map(type, keys)):
+        raise NotPlain(f"more than {_MOST_NUMBER_KEYS} keys that are no text")
     for key in keys:
         parts = key if type(key) is tuple else (key,)
         if len(parts) > _MOST_KEY_PARTS:
