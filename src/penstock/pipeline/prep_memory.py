@@ -28,12 +28,13 @@ def measured(
     if not (section.monitor_memory and memory.monitor):
         yield None
         return
-    with MemoryMonitor(limit_of(memory), _SAMPLE_SECONDS) as monitor:
-        try:
+    monitor = MemoryMonitor(limit_of(memory), _SAMPLE_SECONDS)
+    try:
+        with monitor:
             yield monitor
-        finally:
-            if is_logged:
-                _log(Path(section.intermediate_dir), monitor.report)
+    finally:
+        if is_logged:
+            _log(Path(section.intermediate_dir), monitor.report)
 
 
 def memory_lines(report: MemoryReport | None) -> list[str]:
