@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.prep.preparing.extraction import Arrays, Extraction
@@ -15,6 +16,16 @@ from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 
 GIVEN: list[Any] = []
+
+
+class Frame:
+    """A table as libraries have them: an array whose columns have names."""
+
+    columns = ("gold", "wood")
+    ndim = 2
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.ones((3, 2), dtype)
 
 
 def given(path: str) -> Any:
@@ -76,6 +87,11 @@ def test_tables_are_taken_batch_by_batch():
             "sample 0: has no 'features' but 'feats', 'labels', 'match'; is it 'feats'?",
         ),
         ([{"x": [1.0]}], None, "sample 0: has no 'features' but 'x'"),
+        (
+            [{"features": Frame()}],
+            None,
+            "sample 0: 'features' is an object of type Frame, whose columns would be taken by their place; choose",
+        ),
         (
             [{"strategic_features": 3}],
             None,

@@ -177,6 +177,12 @@ class Extraction:
 
     def _of_arrays(self, given: Mapping[str, Any], file: str, number: int) -> Arrays:
         """Arrays by their names, or in the form of a sample."""
+        framed = next((name for name, values in given.items() if hasattr(values, "columns")), None)
+        if framed is not None:
+            raise DataError(
+                f"{file}: sample {number}: '{framed}' is {_kind(given[framed])}, whose columns would be taken by their "
+                "place; choose them by name, as in frame[names].to_numpy(), or yield a pyarrow.Table instead"
+            )
         arrays = {name: np.asarray(values) for name, values in given.items() if name not in (LABELS, MASKS)}
         if FEATURES in arrays:
             arrays[self.names.features] = arrays.pop(FEATURES)
