@@ -6,8 +6,8 @@ Ways take turns, each in a process of its own and each time another first. When 
 on disk and its input is in the memory of the system. `busy` are the seconds of processors: on a machine with other work
 they tell more than those of the clock. Bars: at most 64 MB beyond the start of the process, the same within 10 % at a
 tenth of the size; at most .75 of the time of np.load and a write at the offset, where both wait for the disk and where
-neither does, and at most .25 of that of accumulating and concatenating. The default waits for the disk, and is also held
-against np.load and a write without waiting.
+neither does, and at most .25 of that of accumulating and concatenating. The default waits for the disk, and is held
+against np.load and a write without waiting, too.
 """
 
 import argparse
