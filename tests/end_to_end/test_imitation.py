@@ -20,7 +20,7 @@ def place(tmp_path, monkeypatch):
 
 
 def test_every_head_learns_among_what_is_legal(place):
-    game = write_sample_data("game", 3_000, place.data / "game")
+    game = write_sample_data("game", 3_000, place.data / "small")
     prepared = place.penstock("prep", EXAMPLES / "prep_small.yaml", "--plain")
     trained = place.penstock(
         "train", EXAMPLES / "imitation.yaml", "--model_dir", "run", "--set", "data_config.batch_size=128"

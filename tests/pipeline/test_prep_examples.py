@@ -19,7 +19,8 @@ def test_the_run_file_loads_and_its_function_is_found_beside_the_examples(size, 
     preprocessing = load_run(EXAMPLES / f"prep_{size}.yaml").preprocessing
 
     assert load_extract(preprocessing.extract).__name__ == "samples"
-    assert preprocessing.input_path == "data/game/replays/*.jsonl"
+    raw_files = "data/small" if size == "small" else "data/game"
+    assert preprocessing.input_path == f"{raw_files}/replays/*.jsonl"
 
 
 def test_imitation_has_a_tower_with_a_mask_for_each_choice_of_the_game():
