@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import Watch
-from penstock.prep.preparing.work import LeftOut, TaskProgress
+from penstock.prep.preparing.work import LeftOut, TaskProgress, nan_samples
+from penstock.store.schema import ArrayNames
 from tests.prep.preparing.raw import section, write_games
 
 
@@ -24,3 +26,16 @@ def test_a_slow_function_is_heard_of_before_a_batch_is_full(desk: Path, monkeypa
         TaskProgress(0, 0, 2, str(game)),
         TaskProgress(0, 0, 3, str(game)),
     ]
+
+
+def test_samples_with_features_that_are_nan_are_counted_once():
+    nan = float("nan")
+    arrays = {
+        "strategic_features": np.array([[nan, nan], [1, 2], [3, 4]], np.float32),
+        "strategic_features_one": np.array([nan, 1, nan]),
+        "labels_move": np.array([1, 2, 3]),
+        "others": np.array([nan, nan, nan]),
+    }
+
+    assert nan_samples(arrays, ArrayNames()) == 2
+    assert nan_samples({"labels_move": arrays["labels_move"]}, ArrayNames()) == 0

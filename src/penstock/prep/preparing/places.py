@@ -35,7 +35,10 @@ def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile
     """Refuse a folder that cannot be written to, or in which raw files are looked for, under the key that names it."""
     check_writable(key, folder)
     absolute = os.path.realpath(folder)
-    inner = next((file.path for file in files if _lies_in(file.path, absolute)), None)
+    inside = {
+        parent for parent in {os.path.dirname(file.path) for file in files} if _lies_in(parent, absolute)
+    }
+    inner = next((file.path for file in files if os.path.dirname(file.path) in inside), None)
     if inner is not None:
         raise ConfigError.at(
             key, f"{folder} holds the raw file {inner}; choose a folder apart from raw files"

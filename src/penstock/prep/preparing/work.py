@@ -217,5 +217,7 @@ class _Attempt:
 def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
     """How many samples have features that are NaN."""
     features = [array for name, array in arrays.items() if name.startswith(names.features)]
-    found = [np.isnan(array).any(axis=1) for array in features if array.dtype.kind == "f"]
+    found = [
+        np.isnan(array).any(axis=tuple(range(1, array.ndim))) for array in features if array.dtype.kind == "f"
+    ]
     return int(np.logical_or.reduce(found).sum()) if found else 0
