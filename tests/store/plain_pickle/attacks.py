@@ -119,6 +119,10 @@ ATTACKS = {
         lambda: b"(" + LONG_TEXT + b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R" * 20_000 + b"l.",
         "the same values again and again",
     ),
+    "the same many arguments, again and again": (
+        lambda: b"((" + b"N" * 100_000 + b"t\x94cnumpy\nndarray\n\x94" + b"h\x01h\x00R" * 100_000 + b"l.",
+        "the same values again and again",
+    ),
     "a long key, again and again": (
         lambda: b"}(" + b"N" * 100_000 + b"t\x94Ns" + b"h\x00Ns" * 20_000 + b".",
         "a key of 100000 parts",

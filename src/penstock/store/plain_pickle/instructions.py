@@ -13,11 +13,9 @@ from penstock.store.plain_pickle.machine import Machine
 from penstock.store.plain_pickle.names import named
 from penstock.store.plain_pickle.values import NotPlain, check_keys
 
-_NUMBER = rb"(?:G.{8}|K.|M..|J.{4}|[N\x88\x89]|[FIL][^\n]*\n)"
-_NUMBERS = re.compile(_NUMBER + rb"{1,4096}", re.DOTALL)
-_APPENDED_NUMBERS = re.compile(rb"(?:" + _NUMBER + rb"a){1,4096}", re.DOTALL)
-"""As protocol 0 has lists."""
-_NUMBER_OPCODES = frozenset(b"GKMJN\x88\x89FIL")
+_NUMBERS = re.compile(rb"(?:G.{8}|K.|M..|J.{4}|[N\x88\x89]|[FIL][^\n]*\n){1,4096}", re.DOTALL)
+_APPENDED_LINES = re.compile(rb"(?:[FIL][^\n]*\na){1,4096}")
+"""As protocol 0 has lists of numbers."""
 _MOST_INTEGER_BYTES = 128
 
 
@@ -25,27 +23,30 @@ def run(content: bytes) -> Any:
     """The value that a pickle comes to."""
     machine = Machine(content)
     while (opcode := content[machine.place]) != _STOP:
-        if opcode in _NUMBER_OPCODES:
-            _push_numbers(machine)
-            continue
-        machine.place += 1
-        instruction = _INSTRUCTIONS.get(opcode)
-        if instruction is None:
+        if opcode not in _INSTRUCTIONS:
             raise NotPlain(
                 _REFUSED.get(opcode, f"instruction 0x{opcode:02x}, which plain data has no use for")
             )
-        instruction(machine)
+        machine.place += 1
+        _INSTRUCTIONS[opcode](machine)
     return machine.stack.pop()
 
 
 def _push_numbers(machine: Machine) -> None:
-    if found := _APPENDED_NUMBERS.match(machine.content, machine.place):
-        _target(machine, list).extend(pickle.loads(b"]%b." % found[0]))  # noqa: S301 - numbers alone
-    elif found := _NUMBERS.match(machine.content, machine.place):
-        machine.stack += pickle.loads(b"(%bl." % found[0])  # noqa: S301 - numbers alone
-    else:
+    found = _NUMBERS.match(machine.content, machine.place - 1)
+    if found is None:
         raise IndexError
+    machine.stack += pickle.loads(b"(%bl." % found[0])  # noqa: S301 - numbers alone
     machine.place = found.end()
+
+
+def _append_lines(machine: Machine) -> None:
+    found = _APPENDED_LINES.match(machine.content, machine.place - 1)
+    if found is None:
+        _push_numbers(machine)
+    else:
+        _target(machine, list).extend(pickle.loads(b"]%b." % found[0]))  # noqa: S301 - numbers alone
+        machine.place = found.end()
 
 
 def _target(machine: Machine, kind: type) -> Any:
@@ -146,6 +147,8 @@ _STOP = ord(".")
 _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
     0x80: lambda machine: machine.skip(1),  # the protocol
     0x95: lambda machine: machine.skip(8),  # the length of a frame
+    **dict.fromkeys(b"GKMJN\x88\x89", _push_numbers),
+    **dict.fromkeys(b"FIL", _append_lines),
     ord("("): Machine.mark,
     ord("]"): _push(list),
     ord("}"): _push(dict),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from penstock.store.plain_pickle.names import Named, Unbuilt
 from penstock.store.plain_pickle.values import NotPlain
 
@@ -101,9 +103,10 @@ class Machine:
 
     def _counted(self, arguments: Any) -> tuple[Any, ...]:
         """Arguments, unless they are the same long ones again and again."""
-        if type(arguments) is not tuple:
-            raise NotPlain("a call without arguments")
-        self._most_argument_values -= sum(len(item) for item in arguments if isinstance(item, _LONG))
+        if type(arguments) is not tuple or any(isinstance(item, np.ndarray) for item in arguments):
+            raise NotPlain("a call with other arguments than there are")
+        lengths = [len(item) for item in arguments if isinstance(item, _LONG)]
+        self._most_argument_values -= len(arguments) + sum(lengths)
         if self._most_argument_values < 0:
             raise NotPlain("the same values again and again")
         return arguments
