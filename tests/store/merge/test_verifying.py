@@ -29,6 +29,15 @@ def test_a_store_is_what_its_batch_files_hold(tmp_path, options):
     assert verify(tmp_path / "out", tmp_path / "in") == []
 
 
+def test_texts_of_different_lengths_are_compared_too(tmp_path):
+    arrays = {"strategic_features": np.ones((3, 2)), "labels_move": np.array(["a", "bb", ""])}
+    save_batch(tmp_path / "batch_0.batch", arrays)
+
+    merge(tmp_path, tmp_path / "out")
+
+    assert verify(tmp_path / "out", tmp_path) == []
+
+
 def test_damage_is_found(tmp_path):
     write_batches(tmp_path / "in", SIZES)
     merge(tmp_path / "in", tmp_path / "out")

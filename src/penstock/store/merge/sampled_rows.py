@@ -46,7 +46,8 @@ def _different(arrays: Arrays, stored: StoredArrays, row: int, split: str, posit
     return [
         name
         for name, array in arrays.items()
-        if (split, name) in stored and stored[split, name][position].tobytes() != array[row].tobytes()
+        if (split, name) in stored
+        and stored[split, name][position].tobytes() != array[row : row + 1].tobytes()
     ]
 
 
