@@ -46,6 +46,7 @@ DIFFERENCES = {
     ("EasyRecConfig", "train_input_path"): "required only by the commands that read it",
     ("EasyRecConfig", "eval_input_path"): "required only by the commands that read it",
     ("EasyRecConfig", "model_dir"): "required only by the commands that use it",
+    ("TrainConfig", "sparse_optimizer"): "required only where features have embedding tables",
     ("ExponentialDecayLR", "decay_size"): "required: without it there is no decay",
     ("CosineAnnealingLR", "T_max"): "required: without it there is no wave",
     ("CosineAnnealingWarmRestartsLR", "T_0"): "required: without it there is no wave",
