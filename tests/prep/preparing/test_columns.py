@@ -167,3 +167,33 @@ def test_lists_have_no_names_of_single_values(tmp_path: Path):
     prepare(section(tmp_path, extract=None))
 
     assert columns_of(tmp_path)["strategic_features"] == ()
+
+
+@pytest.mark.parametrize("empty", ["0.csv", "2.csv"])
+def test_a_file_with_nothing_but_a_header_gives_no_samples_wherever_it_stands(tmp_path: Path, empty: str):
+    (tmp_path / "raw").mkdir()
+    write_rows(tmp_path / "raw" / "1.csv", ROWS)
+    (tmp_path / "raw" / empty).write_text("labels_buy,price,age\n")
+
+    summary = prepare(section(tmp_path, extract=None))
+
+    assert (summary.num_samples, summary.empty) == (5, [f"{tmp_path}/raw/{empty}"])
+
+
+def test_groups_of_csv_files_are_the_texts_that_are_written_there(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/0.csv").write_text("price,match\n0.5,007\n1.5,7\n")
+    (tmp_path / "raw/1.csv").write_text("price,match\n2.5,007\n3.5,x\n")
+
+    prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": "match"}))
+
+    first, second, third, last = prepared_arrays(tmp_path / "batches")["groups"].tolist()
+    assert (first, len({first, second, last})) == (third, 3)
+
+
+def test_a_row_without_a_group_is_told(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/0.csv").write_text("price,match\n0.5,007\n1.5,\n")
+
+    with pytest.raises(FileFailed, match=r"0\.csv: sample 1: 'match' is missing; a group is told by"):
+        prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": "match"}))

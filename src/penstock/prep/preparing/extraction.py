@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
@@ -21,7 +22,7 @@ from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
+from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
 from penstock.store.builder import Sample
 from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames
@@ -73,8 +74,11 @@ class Extraction:
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
         extraction = self
         if self.place is None:
+            found = self._survey(file)
+            if not found.num_rows:  # nobody knows the types of its columns
+                return None
             with self._finding_text(file):
-                extraction = self._with_columns(survey(self.reading, [file], Wanted()).columns, file.path)
+                extraction = self._with_columns(found.columns, file.path)
         for given in extraction._given(file):
             if self.place is not None and isinstance(given, _COLUMNS):
                 extraction = self._with_columns(given.schema, file.path)
@@ -113,16 +117,25 @@ class Extraction:
         return given
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
-        columns = survey(self.reading, [file], Wanted()).columns
+        found = self._survey(file)
+        if not found.num_rows:
+            return
+        columns = found.columns
         with self._finding_text(file):
             roles = find_roles(columns, self.declared, self.group_key, file.path)
         for name in roles.number_columns:
             if is_text(columns.field(name).type):
                 raise text_in_file(self.reading, file, name)
-        found = survey(self.reading, [file], Wanted(roles.columns))
+        found = self._survey(file, roles.columns)
         share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, READER_BYTES)))
         with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
             yield from batches
+
+    def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
+        """Look at a file; a group of a CSV file is the text that is written there, also in a column of digits."""
+        texts = [] if self.group_key is None else [self.group_key]
+        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
+        return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
 
     @contextmanager
     def _finding_text(self, file: DataFile) -> Iterator[None]:
@@ -162,7 +175,10 @@ class Extraction:
         self._check_named(roles, file)
         arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
-            arrays[self.names.groups] = groups_of(batch.column(self.group_key), self.group_key, file, number)
+            groups: Any = batch.column(self.group_key)
+            if self.place is None and is_text(groups.type):  # an empty cell tells no group
+                groups = pc.if_else(pc.equal(groups, pa.scalar("", groups.type)), None, groups)
+            arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
         return Arrays(arrays)
 
     def _check_named(self, roles: Roles, file: str) -> None:
