@@ -68,3 +68,20 @@ def test_columns_that_are_not_clear(columns: dict, declared: dict, problem: str)
         roles(columns, **declared)
 
     assert str(error.value).startswith(f"rows.parquet: {problem.partition('did you mean')[0]}")
+
+
+def test_heads_that_are_not_declared_are_heads_too():
+    columns = {"price": [1.0], "labels_buy": [1], "labels_sell": [0], "hold": [0], "masks_buy": [[1, 0]]}
+
+    found = roles(columns, labels={"hold": "int32", "sell": "int32"}, masks={})
+
+    assert found.labels == {"hold": "hold", "sell": "labels_sell", "buy": "labels_buy"}
+    assert (found.features, found.masks) == (("price",), {"buy": "masks_buy"})
+
+
+def test_a_label_is_no_feature_though_no_head_has_it():
+    columns = {"price": [1.0], "labels_buy": [1], "labels_sell": [0], "masks_buy": [[1, 0]]}
+
+    found = roles(columns, label_columns={"buy": "labels_buy"}, mask_columns={"buy": "masks_buy"})
+
+    assert (found.features, found.labels) == (("price",), {"buy": "labels_buy"})

@@ -80,7 +80,11 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
     elif declared.features_name in names:
         features = (declared.features_name,)
     else:
-        others = [name for name in names if name not in taken and name not in grouped]
+        prefixes = (
+            declared.label_prefix,
+            declared.mask_prefix,
+        )  # a label is no feature though no head has it
+        others = [name for name in names if name not in {*taken, *grouped} and not name.startswith(prefixes)]
         features = _others(file, columns, others, may_be_none=bool(grouped))
     both = next((name for name in (*features, *grouped) if name in taken and name != group_key), None)
     if both is not None:
@@ -111,15 +115,17 @@ def _feature_groups(file: str, names: Sequence[str], declared: SampleSchema) -> 
 def _heads(
     file: str, names: Sequence[str], given: Mapping[str, str], heads: Sequence[str], prefix: str, key: str
 ) -> dict[str, str]:
-    if not heads and not given:
-        return {name.removeprefix(prefix): name for name in names if name.startswith(prefix)}
+    """The columns of heads: those that the run file names, and where it names no columns, all that the prefix tells."""
     found = {}
     for head in dict.fromkeys((*heads, *given)):
         possible = (given[head],) if head in given else (f"{prefix}{head}", head)
         column = next((name for name in possible if name in names), possible[-1])
         _check_present(file, names, column, f"{_SCHEMA}.{key} names or the first file has")
         found[head] = column
-    return found
+    if given:
+        return found
+    others = [name for name in names if name.startswith(prefix) and name not in found.values()]
+    return found | {name.removeprefix(prefix): name for name in others}
 
 
 def _chosen(file: str, names: Sequence[str], patterns: Sequence[str], key: str) -> tuple[str, ...]:

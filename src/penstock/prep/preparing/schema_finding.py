@@ -11,10 +11,8 @@ from penstock.prep.preparing.feature_groups import feature_columns, group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.store.builder import Sample
-from penstock.store.inference import inferred_schema
+from penstock.store.inference import inferred_schema, label_type
 from penstock.store.schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
-
-_DEFAULT_LABEL = "int16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ def _of_arrays(
         if name in feature_types:
             dtype = np.dtype(feature_types[name])
         elif name.startswith(names.labels):
-            dtype = np.dtype(_DEFAULT_LABEL)
+            dtype = label_type(array[:1])  # as samples do that come one by one
         elif name.startswith(names.masks):
             dtype = np.dtype(declared.mask_dtype)
         return ArraySpec.of_shape(name, dtype, array.shape, file)
