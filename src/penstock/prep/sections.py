@@ -162,10 +162,10 @@ class SampleSchema(Section):
     """Features in arrays of their own: how many of them, from the first on; or their columns, as in feature_columns."""
 
     labels: dict[str, NumberType] = {}
-    """Heads, and the types of their labels."""
+    """Heads, and the types of their labels; others are as the first sample has them."""
 
     masks: dict[str, PositiveInt] = {}
-    """Heads, and how many choices their masks have."""
+    """Heads, and how many choices their masks have; others are as the first sample has them."""
 
     mask_dtype: MaskType = "int8"
     """Type of the masks' numbers."""

@@ -7,4 +7,8 @@ def in_one_line(error: BaseException) -> str:
     >>> in_one_line(ValueError("one\\n  two"))
     'ValueError: one two'
     """
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    kind = type(error).__name__
+    try:
+        return " ".join(f"{kind}: {error}".split()).rstrip(": ")
+    except Exception:  # the text of an error is code of others too
+        return f"{kind}, which fails to tell its text"
