@@ -108,6 +108,8 @@ def test_labels_of_any_kind_of_number(label):
         (sample([1.0, 2.0]), "features: has 2 values, not 3"),
         (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
+        (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
+        (sample(b"abc"), "features: has shape () but should be 3 numbers in a row"),
         (sample([1.0, None, 2.0]), "features[1]: None is no number"),
         (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
         (sample([1, "2", 3]), "features[1]: '2' is no number"),
@@ -117,7 +119,6 @@ def test_labels_of_any_kind_of_number(label):
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
         (sample({7: 1.0, 8: 2.0, 9: 3.0}), "features: has shape () but should be 3 numbers in a row"),
         (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
-        (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
         ([1, 2, 3], "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
         (

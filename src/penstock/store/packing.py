@@ -18,8 +18,10 @@ Put = Callable[[int, Any], None]
 REFUSALS = (struct.error, OverflowError, TypeError, ValueError)
 """What is raised of a value that does not fit, and of one that may fit but comes in another form."""
 
-_LISTS = (list, tuple, bytes)
-"""What else gives one value after the other may give its keys, or do so only once."""
+_LISTS = (list, tuple)
+"""What else gives one value after the other may give its keys or letters, or do so only once."""
+_SMALL_LISTS = (list, tuple, bytes)
+"""Bytes are a mask, but no features."""
 
 _CODES = {
     "i1": "b",
@@ -79,7 +81,7 @@ def _small_rows(values: Values) -> Put:
     width, room = values.shape[1], values.reshape(-1).view(np.uint8).data
 
     def put(row: int, value: Any) -> None:
-        if not isinstance(value, _LISTS):
+        if not isinstance(value, _SMALL_LISTS):
             raise TypeError("is no list")
         content = bytes(value)
         if len(content) != width or not content.isascii():
