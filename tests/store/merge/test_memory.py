@@ -14,7 +14,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import h5py, pyarrow.parquet
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge import MergeOptions, SplitShares, merge, verify
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -27,6 +27,7 @@ start = peak()
 merge(sys.argv[1], sys.argv[2], options=MergeOptions(durable=False, **options))
 print(peak() - start)
 """
+VERIFIED = PROGRAM.replace("print(", "assert verify(sys.argv[2], sys.argv[1]) == []\nprint(")
 
 NUM_FILES, FILE_SAMPLES, NUM_FEATURES = 40, 500, 900
 """69 MiB in all."""
@@ -71,3 +72,14 @@ def test_few_megabytes_whatever_the_number_of_samples(tmp_path, batch_files, opt
 
     assert (tmp_path / "out" / "manifest.json").exists()
     assert peak_bytes <= most_bytes + decoding_bytes, f"{peak_bytes / MIB:.1f} MiB"
+
+
+@pytest.mark.parametrize("options", [{}, {**SHUFFLED, "by": "group"}], ids=str)
+def test_verifying_holds_no_more_than_merging(tmp_path, batch_files, options):
+    pytest.importorskip("h5py")
+    folder, decoding_bytes = batch_files
+
+    command = [sys.executable, "-c", VERIFIED, str(folder), str(tmp_path / "out"), json.dumps(options)]
+    peak_bytes = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+
+    assert peak_bytes <= 16 * MIB + decoding_bytes, f"{peak_bytes / MIB:.1f} MiB"
