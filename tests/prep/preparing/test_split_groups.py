@@ -157,7 +157,6 @@ def test_different_values_are_different_groups(values: Sequence[Any]):
         (object(), "is of type object"),
         ("\ud800", "is text that has no UTF-8 form"),
     ],
-    ids=repr,
 )
 def test_what_is_no_group_is_told_with_its_place(value: Any, problem: str):
     expected = f"^game: sample 5: '{MATCH}' {problem}; a group is told by a number or a text$"
@@ -183,7 +182,6 @@ def test_what_is_no_group_is_told_with_its_place(value: Any, problem: str):
         (pa.array(["x", None]).dictionary_encode(), "is missing"),
         (np.array(["2026-11-16", "NaT"], "M8[D]"), "is missing"),
     ],
-    ids=repr,
 )
 def test_a_value_that_is_missing_in_a_column(values: Any, problem: str):
     with pytest.raises(DataError, match=f"^game: sample 8: '{MATCH}' {problem}; a group is told by"):
