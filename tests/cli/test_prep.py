@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.store.merge import journal as part_journal
+from penstock.store.merge.moving import journal as part_journal
 from tests.cli.desk import Desk
 from tests.prep.preparing.raw import enter_folder
 

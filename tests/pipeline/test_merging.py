@@ -12,7 +12,7 @@ from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.store.merge import MergeOptions, MergeResult
-from penstock.store.merge.declared_types import DeclaredTypes
+from penstock.store.merge.source.declared_types import DeclaredTypes
 from tests.prep.preparing.raw import enter_folder, events
 
 

@@ -4,8 +4,8 @@ from penstock.config.sizes import MIB
 from penstock.prep.preparing.settings import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
 from penstock.store.merge import MergeOptions, SplitShares
-from penstock.store.merge.declared_types import DeclaredTypes
 from penstock.store.merge.options import check_strategy
+from penstock.store.merge.source.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames
 
 COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)

@@ -9,8 +9,8 @@ import pytest
 from penstock.config.errors import ConfigError, DataError
 from penstock.store.batch_file import read_header, save_batch
 from penstock.store.merge import MergeOptions, SplitShares, merge
-from penstock.store.merge.batches import find_batches
-from penstock.store.merge.reading import BatchReader
+from penstock.store.merge.source.batches import find_batches
+from penstock.store.merge.source.reading import BatchReader
 from penstock.store.merge.staging import locked
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same, game_arrays

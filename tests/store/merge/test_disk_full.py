@@ -13,10 +13,10 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.store.batch_file import save_batch
 from penstock.store.merge import MergeOptions, merge
-from penstock.store.merge.batches import find_batches
+from penstock.store.merge.layouts.store_file import total_bytes
 from penstock.store.merge.plan import plan_merge
 from penstock.store.merge.room import check_room
-from penstock.store.merge.store_file import total_bytes
+from penstock.store.merge.source.batches import find_batches
 from tests.store.merge.inputs import concatenated, load_split, write_batches
 from tests.store.samples import assert_same, game_arrays
 

@@ -28,8 +28,8 @@ from penstock.store.contents.contents import (
 )
 from penstock.store.contents.file_rows import FileArray
 from penstock.store.manifest import MANIFEST_NAME, Manifest, is_unfinished
-from penstock.store.merge.batch_paths import list_batch_files
-from penstock.store.merge.batches import Batches, no_batches, read_batches
+from penstock.store.merge.source.batch_paths import list_batch_files
+from penstock.store.merge.source.batches import Batches, no_batches, read_batches
 from penstock.store.schema import LABELS, MASKS, ArrayNames
 
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"

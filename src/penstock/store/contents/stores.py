@@ -14,8 +14,8 @@ from penstock.store.batch_file.values import Values
 from penstock.store.contents.contents import Block, Contents, Interval, Part, arrays_of
 from penstock.store.contents.file_rows import FileArray, file_blocks
 from penstock.store.manifest import MANIFEST_NAME
+from penstock.store.merge.checking.part_reading import group_rows, read_group
 from penstock.store.merge.document import read_store
-from penstock.store.merge.part_reading import group_rows, read_group
 from penstock.store.schema import ArraySpec, StoreSchema
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge.batches import Batches
-from penstock.store.merge.declared_types import DeclaredTypes
+from penstock.store.merge.layouts.store_file import Checksums, Place, file_checksum_of
+from penstock.store.merge.layouts.targets import PartChecksums, joined
 from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import MergePlan
-from penstock.store.merge.store_file import Checksums, Place, file_checksum_of
-from penstock.store.merge.targets import PartChecksums, joined
+from penstock.store.merge.source.batches import Batches
+from penstock.store.merge.source.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames
 
 KIND = "penstock store"

@@ -12,18 +12,18 @@ from typing import NamedTuple
 from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge.batches import find_batches
-from penstock.store.merge.buckets import Buckets, plan_buckets
-from penstock.store.merge.curing import curing
 from penstock.store.merge.document import read_store
+from penstock.store.merge.moving.buckets import Buckets, plan_buckets
+from penstock.store.merge.moving.tasks import Work
+from penstock.store.merge.moving.writing import write_store
 from penstock.store.merge.options import MergeOptions, check_strategy
+from penstock.store.merge.places.split_warnings import split_warnings
 from penstock.store.merge.plan import MergePlan, plan_merge
 from penstock.store.merge.replacing import difference, has_all_files, store_there
 from penstock.store.merge.room import check_room
-from penstock.store.merge.split_warnings import split_warnings
+from penstock.store.merge.source.batches import find_batches
+from penstock.store.merge.source.curing import curing
 from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
-from penstock.store.merge.tasks import Work
-from penstock.store.merge.writing import write_store
 
 logger = logging.getLogger(__name__)
 

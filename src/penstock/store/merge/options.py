@@ -9,7 +9,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, format_size
 from penstock.store.batch_file.compression import check_compression
-from penstock.store.merge.declared_types import DeclaredTypes
+from penstock.store.merge.source.declared_types import DeclaredTypes
 from penstock.store.schema import ArrayNames
 
 STRATEGIES = ("sequential", "accumulative")

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.store.merge.batches import Batches, digest_of
-from penstock.store.merge.hdf5_layout import hdf5_files
-from penstock.store.merge.npy_layout import npy_files
+from penstock.store.merge.layouts.hdf5_layout import hdf5_files
+from penstock.store.merge.layouts.npy_layout import npy_files
+from penstock.store.merge.layouts.store_file import Place, StoreFile, total_bytes
 from penstock.store.merge.options import MergeOptions
-from penstock.store.merge.splitting import Numbers, Splitter, splitter_of
-from penstock.store.merge.store_file import Place, StoreFile, total_bytes
+from penstock.store.merge.places.splitting import Numbers, Splitter, splitter_of
+from penstock.store.merge.source.batches import Batches, digest_of
 from penstock.store.schema import StoreSchema
 
 MOST_PARTS = 1024
@@ -131,7 +131,9 @@ def plan_merge(
 
 def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:
     if options.has_part_files:
-        from penstock.store.merge.arrow_rows import check_types  # Arrow is not loaded for other targets
+        from penstock.store.merge.layouts.arrow_rows import (
+            check_types,  # Arrow is not loaded for other targets
+        )
 
         check_types(schema, options.target)
         return ()

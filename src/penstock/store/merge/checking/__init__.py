@@ -1,0 +1,1 @@
+"""Whether a store is what it should be."""

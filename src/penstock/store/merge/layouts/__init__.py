@@ -1,0 +1,1 @@
+"""What the files of a store look like, for every target."""

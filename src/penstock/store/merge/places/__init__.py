@@ -1,0 +1,1 @@
+"""Which sample goes to which split, and to which place in it."""

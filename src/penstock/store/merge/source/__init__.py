@@ -1,0 +1,1 @@
+"""What is merged: batch files, their headers, and their samples as bytes."""

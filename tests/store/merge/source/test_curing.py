@@ -1,0 +1,59 @@
+"""What is said of a batch file that cannot be merged: how it comes back."""
+
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.store.batch_file import save_batch
+from penstock.store.manifest import Manifest
+from penstock.store.merge import MergeOptions, merge
+from penstock.store.merge.source.batches import read_batches
+from tests.store.merge.inputs import write_batches
+from tests.store.merge.test_continuing import damage
+from tests.store.samples import game_arrays
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """A folder of two batch files with their manifest."""
+    records = [save_batch(tmp_path / f"batch_{number}.batch", game_arrays(3, number)) for number in range(2)]
+    schema = read_batches([tmp_path / "batch_0.batch"]).schema
+    Manifest((), tuple(records), schema, {}).write(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [MergeOptions(), MergeOptions(workers=2, part_bytes=1)])
+def test_a_damaged_file_has_to_go_so_that_prep_writes_it_again(prepared, options):
+    damage(prepared / "batch_1.batch")
+
+    with pytest.raises(
+        DataError, match=r"batch_1.batch: array 'masks_target' is damaged: its checksum is "
+    ) as told:
+        merge(prepared, prepared / "out", options=options)
+
+    assert str(told.value).endswith("; delete that file and run penstock prep, which writes it again")
+
+
+def test_a_file_that_was_cut_short(prepared):
+    (prepared / "batch_1.batch").write_bytes((prepared / "batch_1.batch").read_bytes()[:-1])
+
+    with pytest.raises(DataError, match=r"; delete that file and run penstock prep, which writes it again$"):
+        merge(prepared, prepared / "out")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_missing_file(prepared, number):
+    path = prepared / f"batch_{number}.batch"
+    path.unlink()
+
+    with pytest.raises(DataError) as told:
+        merge(prepared, prepared / "out")
+
+    assert str(told.value) == f"{path}: is missing; run penstock prep, which writes it again"
+
+
+def test_files_that_nobody_prepared_are_written_again_by_whoever_wrote_them(tmp_path):
+    write_batches(tmp_path)
+    damage(tmp_path / "batch_0004.batch")
+
+    with pytest.raises(DataError, match=r"; write the file again$"):
+        merge(tmp_path, tmp_path / "out")
