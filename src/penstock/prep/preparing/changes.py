@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.prep.preparing.extract_function import module_file
+from penstock.prep.preparing.extraction.extract_function import module_file
 
 MODULE_CHECKSUM = "checksum of the module of extract"
 """The setting that tells one text of the user's function from another."""

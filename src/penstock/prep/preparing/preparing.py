@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
-from penstock.prep.preparing.crew_size import Room
-from penstock.prep.preparing.executing import Executing, executing
+from penstock.prep.preparing.crew.crew_size import Room
+from penstock.prep.preparing.crew.executing import Executing, executing
+from penstock.prep.preparing.extraction.schema_finding import Found
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.places import INTERMEDIATE_DIR, OUTPUT_DIR, check_place
 from penstock.prep.preparing.records import TaskRecord
-from penstock.prep.preparing.schema_finding import Found
 from penstock.prep.preparing.schema_search import SchemaSearch, find_schema, find_schema_apart
 from penstock.prep.preparing.settings import (
     decisive_settings,

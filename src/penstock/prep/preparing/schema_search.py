@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.batching.workers.ends import WorkerError, how_ended
 from penstock.config.errors import DataError
-from penstock.prep.preparing.extraction import Extraction
+from penstock.prep.preparing.crew.worker import Failed
+from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_after
+from penstock.prep.preparing.extraction.extraction import Extraction
+from penstock.prep.preparing.extraction.schema_finding import Found, found_in
 from penstock.prep.preparing.failures import FileFailed
-from penstock.prep.preparing.schema_finding import Found, found_in
-from penstock.prep.preparing.worker import Failed
-from penstock.prep.preparing.worker_process import WorkerProcess, advice_after
 from penstock.readers.files import DataFile
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from penstock.config.plain import section_data
 from penstock.prep.preparing.changes import MODULE_CHECKSUM
-from penstock.prep.preparing.extract_function import source_checksum
-from penstock.prep.preparing.extraction import Extraction
-from penstock.prep.preparing.feature_groups import group_arrays
+from penstock.prep.preparing.extraction.extract_function import source_checksum
+from penstock.prep.preparing.extraction.extraction import Extraction
+from penstock.prep.preparing.extraction.feature_groups import group_arrays
 from penstock.prep.sections import Preprocessing, SplitBy
 from penstock.readers.sections import ReadingSection
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
-from penstock.prep.preparing.patience import Patience
+from penstock.prep.preparing.crew.patience import Patience
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress

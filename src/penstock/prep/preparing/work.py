@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded
-from penstock.prep.preparing.extraction import Arrays, Extraction, Item
+from penstock.prep.preparing.extraction.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import Blaming, Counter, FileFailed, failing
 from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.prep.preparing.patience import Patience
+from penstock.prep.preparing.crew.patience import Patience
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
@@ -84,13 +84,16 @@ def test_where_others_are_slow_it_may_take_ten_times_as_long():
     assert told(patience) == []
     clock.now += 1
     [silence] = patience.silent()
-    assert "game_1.txt: nothing was heard of this file for 201 s; until now it was 20.0 s at most;" in silence.line
+    assert (
+        "game_1.txt: nothing was heard of this file for 201 s; until now it was 20.0 s at most;"
+        in silence.line
+    )
 
 
 def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
     monkeypatch.setattr("penstock.prep.preparing.watching.Patience", lambda: Patience(0.2))
     monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1)
-    monkeypatch.setattr("penstock.prep.preparing.patience._MOST_TIMES_OTHERS", 0)
+    monkeypatch.setattr("penstock.prep.preparing.crew.patience._MOST_TIMES_OTHERS", 0)
     games = write_games(desk / "raw", [2, 2])
     games[1].write_text("wait 2\n")
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.crew_size import CrewSize
+from penstock.prep.preparing.crew.crew_size import CrewSize
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import WatchOptions
@@ -176,7 +176,9 @@ def test_a_worker_is_given_up_when_all_take_too_much(
     for game in write_games(desk / "raw", [1] * 3)[1:]:
         game.write_text("eat 200 5\n")  # long enough for both workers to be at it at once
     limit_bytes = tree_bytes() + 380 * MIB
-    monkeypatch.setattr("penstock.prep.preparing.executing.crew_size", lambda *_: CrewSize(2, 2, limit_bytes))
+    monkeypatch.setattr(
+        "penstock.prep.preparing.crew.executing.crew_size", lambda *_: CrewSize(2, 2, limit_bytes)
+    )
 
     with MemoryMonitor(limit_bytes, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)

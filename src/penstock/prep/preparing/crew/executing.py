@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.prep.preparing.crew_size import Room, check_batch_fits, crew_size
-from penstock.prep.preparing.printing import lines_of_this_process
+from penstock.prep.preparing.crew.crew_size import Room, check_batch_fits, crew_size
+from penstock.prep.preparing.crew.printing import lines_of_this_process
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import Work, run_task
@@ -31,13 +31,13 @@ def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Ex
     if not section.parallel or not num_tasks:
         yield Executing(0, run_here)
     elif section.executor is Executor.ray:
-        from penstock.prep.preparing.ray_tasks import cluster, num_ray_workers, run_on_ray
+        from penstock.prep.preparing.crew.ray_tasks import cluster, num_ray_workers, run_on_ray
 
         with cluster() as ray:
             count = num_ray_workers(ray, section.num_workers)
             yield Executing(count, partial(run_on_ray, ray, count))
     else:
-        from penstock.prep.preparing.crew import run_in_processes
+        from penstock.prep.preparing.crew.crew import run_in_processes
 
         size = crew_size(section.num_workers, num_tasks, room)
         yield Executing(size.start, partial(run_in_processes, size))

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.extraction import Arrays, Extraction
-from penstock.prep.preparing.split_groups import group_number
+from penstock.prep.preparing.extraction.extraction import Arrays, Extraction
+from penstock.prep.preparing.extraction.split_groups import group_number
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection

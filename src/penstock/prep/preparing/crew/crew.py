@@ -13,15 +13,15 @@ import psutil
 
 from penstock.batching.workers.ends import how_ended
 from penstock.config.sizes import format_size
-from penstock.prep.preparing.crew_size import CrewSize
-from penstock.prep.preparing.printing import lines_of_processes
+from penstock.prep.preparing.crew.crew_size import CrewSize
+from penstock.prep.preparing.crew.printing import lines_of_processes
+from penstock.prep.preparing.crew.second_chances import SecondChances
+from penstock.prep.preparing.crew.worker import Assignment, Failed, Message, do_tasks
+from penstock.prep.preparing.crew.worker_process import TICK_SECONDS, WorkerProcess, advice_after
 from penstock.prep.preparing.records import TaskRecord
-from penstock.prep.preparing.second_chances import SecondChances
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
-from penstock.prep.preparing.worker import Assignment, Failed, Message, do_tasks
-from penstock.prep.preparing.worker_process import TICK_SECONDS, WorkerProcess, advice_after
 from penstock.runtime.memory import process_bytes, tree_bytes
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.prep.preparing.column_numbers import (
+from penstock.prep.preparing.extraction.column_numbers import (
     Values,
     column_numbers,
     holds_numbers,

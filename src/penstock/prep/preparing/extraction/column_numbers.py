@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.text_values import is_text, text_in
+from penstock.prep.preparing.extraction.text_values import is_text, text_in
 
 Values = NDArray[Any]
 

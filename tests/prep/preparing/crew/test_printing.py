@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from penstock.prep.preparing.printing import lines_of_processes, lines_of_this_process
+from penstock.prep.preparing.crew.printing import lines_of_processes, lines_of_this_process
 
 
 def test_lines_of_processes():

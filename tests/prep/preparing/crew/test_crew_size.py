@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.prep.preparing.crew_size import CrewSize, Room, check_batch_fits, crew_size
+from penstock.prep.preparing.crew.crew_size import CrewSize, Room, check_batch_fits, crew_size
 
 
 def room(limit_bytes: int, cores: int = 12) -> Room:

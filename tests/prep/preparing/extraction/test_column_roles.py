@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.column_roles import find_roles
+from penstock.prep.preparing.extraction.column_roles import find_roles
 from penstock.prep.sections import SampleSchema
 from tests.prep.preparing.test_columns import LISTS, ROWS
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
+from penstock.prep.preparing.extraction.split_groups import groups_of, sample_group
 from penstock.prep.preparing.preparing import prepare
-from penstock.prep.preparing.split_groups import groups_of, sample_group
 from tests.prep.preparing.raw import content, prepared_arrays, section
 
 MATCH = "match"

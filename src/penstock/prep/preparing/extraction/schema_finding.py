@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.prep.preparing.extraction import Arrays, Extraction, Item
+from penstock.prep.preparing.extraction.extraction import Arrays, Extraction, Item
+from penstock.prep.preparing.extraction.feature_groups import feature_columns, group_arrays
 from penstock.prep.preparing.failures import failing
-from penstock.prep.preparing.feature_groups import feature_columns, group_arrays
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.store.builder import Sample

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.prep.preparing.worker_process import WorkerProcess, advice_after
+from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_after
 from tests.prep.preparing.raw import is_running, wait_for_end
 
 
@@ -91,7 +91,7 @@ def test_its_children_end_with_it(job: Any):
 
 WITHOUT_A_PARENT = """
 import socket
-from penstock.prep.preparing.worker_process import main
+from penstock.prep.preparing.crew.worker_process import main
 
 ours, theirs = socket.socketpair()
 ours.close()

@@ -30,7 +30,7 @@ TICK_SECONDS = 0.5
 _MOST_END_SECONDS = 5.0
 _START_CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from penstock.prep.preparing.worker_process import main; main(int(sys.argv[2]))"
+    "from penstock.prep.preparing.crew.worker_process import main; main(int(sys.argv[2]))"
 )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.prep.preparing.extraction import Extraction
-from penstock.prep.preparing.schema_finding import found_in
+from penstock.prep.preparing.extraction.extraction import Extraction
+from penstock.prep.preparing.extraction.schema_finding import found_in
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.column_roles import NoNumbers, Roles, batch_arrays, find_roles
-from penstock.prep.preparing.extract_function import load_extract
-from penstock.prep.preparing.feature_groups import split_arrays, split_sample
-from penstock.prep.preparing.split_groups import groups_of, sample_group
-from penstock.prep.preparing.text_values import is_text, text_in_file
+from penstock.prep.preparing.extraction.column_roles import NoNumbers, Roles, batch_arrays, find_roles
+from penstock.prep.preparing.extraction.extract_function import load_extract
+from penstock.prep.preparing.extraction.feature_groups import split_arrays, split_sample
+from penstock.prep.preparing.extraction.split_groups import groups_of, sample_group
+from penstock.prep.preparing.extraction.text_values import is_text, text_in_file
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks

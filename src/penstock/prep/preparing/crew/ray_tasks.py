@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.prep.preparing.second_chances import SecondChances
+from penstock.prep.preparing.crew.second_chances import SecondChances
+from penstock.prep.preparing.crew.worker import Assignment, Failed, Outcome, outcome
+from penstock.prep.preparing.crew.worker_process import TICK_SECONDS
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Work
-from penstock.prep.preparing.worker import Assignment, Failed, Outcome, outcome
-from penstock.prep.preparing.worker_process import TICK_SECONDS
 
 _QUIET = {"include_dashboard": False, "configure_logging": False, "log_to_driver": False}
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.column_numbers import column_numbers, side_by_side, with_fill_value
+from penstock.prep.preparing.extraction.column_numbers import column_numbers, side_by_side, with_fill_value
 
 
 def test_numbers_that_are_missing_or_of_another_length():

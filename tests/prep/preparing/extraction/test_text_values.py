@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import DataError
+from penstock.prep.preparing.extraction.text_values import text_in
 from penstock.prep.preparing.preparing import prepare
-from penstock.prep.preparing.text_values import text_in
 from tests.prep.preparing.raw import prepared_arrays, section
 
 ADVICE = "correct it, or do without the column: preprocessing.schema.feature_columns names the features"

@@ -1,0 +1,1 @@
+"""Tasks in several processes, or on Ray."""

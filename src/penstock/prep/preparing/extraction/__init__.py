@@ -1,0 +1,1 @@
+"""A raw file -> samples or arrays: by a function of the user, or by its columns."""
