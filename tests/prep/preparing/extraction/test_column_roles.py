@@ -8,7 +8,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.prep.preparing.extraction.column_roles import find_roles
 from penstock.prep.sections import SampleSchema
-from tests.prep.preparing.test_columns import LISTS, ROWS
+from tests.prep.preparing.extraction.test_columns import LISTS, ROWS
 
 
 def roles(columns: dict[str, Any], group_key: str | None = None, **declared: Any) -> Any:
