@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.config.sizes import format_size
+from penstock.config.sizes import MIB, format_size
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.journal import Journal
@@ -44,7 +44,7 @@ def memory_lines(report: MemoryReport | None) -> list[str]:
     stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in report.stage_peaks.items())
     workers = (
         f"; worker processes at most {format_size(report.started_peak_bytes)}"
-        if report.started_peak_bytes
+        if report.started_peak_bytes >= MIB  # no worker is so small, but others come and go
         else ""
     )
     return [f"memory    at most {format_size(report.peak_bytes)} ({stages}){workers}"]

@@ -79,7 +79,7 @@ class MemoryReport:
     peak_bytes: int = 0
     peak_stage: str = _START
     started_peak_bytes: int = 0
-    """What processes that this one started added, at most."""
+    """What processes that this one started since added, at most."""
     stage_peaks: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -103,12 +103,14 @@ class MemoryMonitor:
         self._interval_seconds = interval_seconds
         self._stage = _START
         self._high_water_bytes = high_water_bytes()
+        self._started_before_bytes = 0
         self._process = psutil.Process()
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-memory", daemon=True)
 
     def __enter__(self) -> Self:
+        self._started_before_bytes = tree_parts(self._process)[1]
         self.report.start_bytes = self.sample()
         if self._interval_seconds is not None:
             self._thread.start()
@@ -128,7 +130,8 @@ class MemoryMonitor:
             self.last_bytes = own_bytes + started_bytes
             most_bytes = max(own_bytes, self._new_high_water_bytes()) + started_bytes
             self.report.see(self._stage, most_bytes)
-            self.report.started_peak_bytes = max(self.report.started_peak_bytes, started_bytes)
+            new_bytes = started_bytes - self._started_before_bytes
+            self.report.started_peak_bytes = max(self.report.started_peak_bytes, new_bytes)
             return self.last_bytes
 
     @contextmanager

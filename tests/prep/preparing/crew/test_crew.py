@@ -205,6 +205,6 @@ def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
     with MemoryMonitor(tree_bytes() // 2, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
         with pytest.raises(
-            BudgetExceeded, match=r"allowed; raise memory\.limit: the program alone takes .*MiB;"
+            BudgetExceeded, match=r"allowed; raise memory\.limit: the program alone takes .*iB;"
         ):
             prepare(section(desk, parallel=True, num_workers=1), watching=watching)
