@@ -1,6 +1,7 @@
 """What keeps samples together in splits: one number for equal values, whatever type they come in."""
 
 import datetime
+import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
@@ -44,6 +45,11 @@ SEVENTEENS = [
     np.bytes_(b"17"),
     np.array(17),
     Decimal("17.00"),
+    "17.",
+    "17.0",
+    "17.00",
+    b"17.0",
+    np.str_("17.0"),
 ]
 
 
@@ -87,6 +93,27 @@ def test_what_equals_each_other_is_one_group():
     assert number(np.float32(0.1)) == number(float(np.float32(0.1))) != number(0.1)
 
 
+WHOLE = {"17.0": "17", "17.": "17", "-3.00": "-3", "007.0": "007"}
+OTHERS = ["17.5", "17.01", "1.0.0", "17.0\n", " 17.0", "+17.0", ".0", "-.0", "1e1.0", "v17.0", "\u0661.0", "17,0"]
+
+
+def test_a_fraction_of_zeros_is_no_other_group():
+    """As pandas writes whole numbers of a column with a gap."""
+    assert [number(text) for text in WHOLE] == [number(text) for text in WHOLE.values()]
+    assert len({number(text) for text in (*OTHERS, *WHOLE.values())}) == len(OTHERS) + 3
+
+
+def test_a_column_with_a_gap_in_one_file_only(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/a.csv").write_text("price,match\n0.5,17\n1.5,3\n")
+    (tmp_path / "raw/b.csv").write_text("price,match\n2.5,17.0\n3.5,3.0\n")
+
+    prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": MATCH}))
+
+    found = prepared_arrays(tmp_path / "batches")["groups"].tolist()
+    assert found == [number(17), number(3)] * 2
+
+
 def test_days_and_moments_are_told_by_their_text():
     day, moment = datetime.date(2026, 11, 16), datetime.datetime(2026, 11, 16, 10, 30)
     abroad = moment.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
@@ -97,7 +124,11 @@ def test_days_and_moments_are_told_by_their_text():
     assert number(abroad) == number(abroad.astimezone(datetime.UTC)) == numbers(pa.array([abroad]))[0]
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+texts = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    st.text("-017.\n", max_size=6),
+)
+contents = st.one_of(st.binary(), st.builds(str.encode, texts))
 whole = st.integers(-(2**63), 2**63 - 1)
 floats = st.floats(allow_nan=False)
 
@@ -111,7 +142,7 @@ floats = st.floats(allow_nan=False)
         (st.floats(allow_nan=False, width=32), "f4"),
         (st.booleans(), "?"),
         (texts, "U"),
-        (st.one_of(whole, floats, texts, st.booleans(), st.binary(), st.integers(), st.decimals(-9, 9)), "O"),
+        (st.one_of(whole, floats, texts, st.booleans(), contents, st.integers(), st.decimals(-9, 9)), "O"),
     ],
     ids=["i8", "u8", "f8", "f4", "bool", "text", "mixed"],
 )
@@ -138,6 +169,7 @@ def test_different_values_are_different_groups(values: Sequence[Any]):
     canonical = {
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value) for value in values
     }
+    canonical = {re.sub(r"\A(-?[0-9]+)\.0*\Z", r"\1", text) for text in canonical}
 
     assert len({number(value) for value in values}) == len(canonical)
 

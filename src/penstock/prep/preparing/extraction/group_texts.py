@@ -6,11 +6,17 @@ in another order each time. One group must not have several numbers for it, or i
 
 import datetime
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+WHOLE_NUMBER = r"^(-?[0-9]+)\.0*$"
+"""A whole number with a fraction, as pandas writes those of a column with a gap: the first group are its digits."""
+
+_WHOLE_TEXT = re.compile(WHOLE_NUMBER.replace("$", r"\Z"))
+_WHOLE_BYTES = re.compile(_WHOLE_TEXT.pattern.encode())
 _DAYS = ("Y", "M", "W", "D")
 
 
@@ -23,13 +29,15 @@ class NoGroup(Exception):
 
 
 def group_text(value: Any) -> str | bytes:
-    """Whole numbers of any type are their digits, others as Python writes a float; text and bytes are themselves.
+    """Whole numbers of any type are their digits, others as Python writes a float; other text and bytes are themselves.
 
-    >>> [group_text(value) for value in (17, 17.0, np.uint8(17), True, 0.5, "match-7")]
-    ['17', '17', '17', '1', '0.5', 'match-7']
+    >>> [group_text(value) for value in (17, 17.0, "17.0", np.uint8(17), True, 0.5, "match-7")]
+    ['17', '17', '17', '17', '1', '0.5', 'match-7']
     """
-    if isinstance(value, str | bytes):
-        return value
+    if isinstance(value, str):
+        return _WHOLE_TEXT.sub(r"\1", value)
+    if isinstance(value, bytes):
+        return _WHOLE_BYTES.sub(rb"\1", value)
     if isinstance(value, int | np.integer | np.bool_):
         return str(int(value))
     if isinstance(value, float | np.floating | Decimal):

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.features.hashes import Hashes, value_hashes
-from penstock.prep.preparing.extraction.group_texts import NoGroup, group_text, plain_moments
+from penstock.prep.preparing.extraction.group_texts import (
+    WHOLE_NUMBER,
+    NoGroup,
+    group_text,
+    plain_moments,
+)
 
 _MOST_WHOLE = 2.0**63
 """Below it, whole floats have a place in int64."""
@@ -102,10 +107,10 @@ def _of_column(values: Any) -> Hashes:
         return value_hashes(values.cast(pa.string()))
     if types.is_floating(kind):
         return _of_floats(values.to_numpy(zero_copy_only=False))
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return value_hashes(values.cast(pa.large_binary()))
-    if types.is_binary(kind) or types.is_string(kind) or _is_long(kind) or types.is_fixed_size_binary(kind):
-        return value_hashes(values)
+    if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+        return _of_column(values.cast(pa.large_binary()))
+    if types.is_binary(kind) or types.is_string(kind) or _is_long(kind):
+        return value_hashes(pc.replace_substring_regex(values, WHOLE_NUMBER, r"\1"))
     if types.is_timestamp(kind):
         values = values.cast(pa.timestamp("us", None if kind.tz is None else "UTC"), safe=False)
     elif not types.is_decimal(kind) and not types.is_date(kind):
