@@ -1,6 +1,7 @@
 """Preparation as a command: from a run file to batch files and the store that they are merged to."""
 
 import logging
+import signal
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def _prepare_files(run: RunConfig, watching: WatchOptions, **choices: bool) -> P
                 watching=replace(watching, stop=stop),
             )
         except KeyboardInterrupt:
+            stop.signal_number = stop.signal_number or signal.SIGINT  # extract may have raised it
             raise Stopped("what is done is kept; run the same again to go on", stop) from None
 
 

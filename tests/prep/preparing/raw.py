@@ -49,6 +49,15 @@ def samples(path):
                 os.abort()
             if chosen == "exit":
                 sys.exit(3)
+            if chosen == "close":
+                raise GeneratorExit
+            if chosen == "fork":
+                os.fork()
+                chosen = 0
+            if chosen == "fork-and-raise":
+                if not os.fork():
+                    raise RuntimeError("nobody should hear of it")
+                chosen = 0
             if chosen == "interrupt":
                 raise KeyboardInterrupt
             if chosen == "raise":

@@ -1,5 +1,8 @@
 """Functions that fail in every way: one line tells of it, and nothing of their files is in the result."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from tests.prep.preparing.raw import prepared_arrays, section, write_games
 WAYS = {
     "raise 0 0 0": "sample 9: 'rawgame:samples' failed: RuntimeError: one two",
     "exit 0 0 0": "sample 9: 'rawgame:samples' failed: SystemExit: 3",
+    "close 0 0 0": "sample 9: 'rawgame:samples' failed: GeneratorExit",
     "1 2": "sample 9: features: has 1 values, not 3",
     "40000 2 2 2": "sample 9: labels: head 'action': 40000 does not fit int16 (-32768 to 32767); declare another "
     "type in preprocessing.schema.labels",
@@ -20,6 +24,7 @@ WAYS = {
 """What a line of a raw file makes the function do, and what is told of it."""
 IN_WORKERS = {
     "exit 0 0 0": WAYS["exit 0 0 0"],
+    "close 0 0 0": WAYS["close 0 0 0"],
     "interrupt 0 0 0": "sample 9: 'rawgame:samples' failed: KeyboardInterrupt",
     "abort 0 0 0": "a worker process was killed by SIGABRT at this file for the second time; with "
     "PYTHONFAULTHANDLER=1 in the environment it tells where it was",
@@ -63,7 +68,7 @@ def test_a_first_file_that_ends_the_program(desk: Path):
     assert [*prepare(section(desk, on_error="skip")).left_out] == [str(games[0])]
 
 
-@pytest.mark.parametrize("line", ["abort 0 0 0", "exit 0 0 0", "0 what"])
+@pytest.mark.parametrize("line", ["abort 0 0 0", "exit 0 0 0", "close 0 0 0", "0 what"])
 def test_a_first_file_at_which_a_worker_ends_or_fails(desk: Path, line: str):
     games = write_games(desk / "raw", [2, 0, 3])
     games[0].write_text(f"{line}\n")
@@ -109,6 +114,34 @@ def test_what_functions_print_is_no_result(desk: Path, capfd: pytest.CaptureFixt
     assert prepare(section(desk, parallel=parallel, num_workers=1)).num_samples == 3
     shown = capfd.readouterr()
     assert (shown.out, "seen ['1', '2', '3']\n" in shown.err) == ("", True)
+
+
+FORKING = """
+from pathlib import Path
+from penstock.prep.preparing.preparing import prepare
+from tests.prep.preparing.raw import section
+print(prepare(section(Path({desk!r}), parallel={parallel}, num_workers=1, batch_size=2)).num_samples)
+"""
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("line", ["fork 1 2 3", "0 1 2 3\nfork-and-raise 1 2 3"])
+def test_a_forked_process_does_not_go_on_with_our_work(desk: Path, parallel: bool, line: str):
+    games = write_games(desk / "raw", [3, 3])
+    games[0].write_text(f"{line}\n" + "0 1 2 3\n" * 5)
+    code = FORKING.format(desk=str(desk), parallel=parallel)
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    num_samples = 3 + games[0].read_text().count("\n")
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (0, f"{num_samples}\n", False)
+    assert done.stderr.count("preparing: ") <= 1
 
 
 def test_threads_of_a_function_keep_no_worker_alive(desk: Path):

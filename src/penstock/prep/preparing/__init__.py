@@ -16,7 +16,7 @@
       column_roles         or by its columns (column_numbers, text_values)
       feature_groups       features in arrays of their own
       split_groups         what keeps samples together in splits (group_texts)
-    failures             whose fault it is, in one line
+    failures, forks      whose fault it is, in one line; copies of a process that come back from the user's code
     watching             hears of everything: shows it, logs it, may end it
     summary              what was done
 

@@ -10,9 +10,6 @@ from penstock.config.errors import ConfigError, DataError, PenstockError
 from penstock.prep.preparing.one_line import in_one_line
 from penstock.readers.files import DataFile
 
-_LABELS = (": labels: head '", ": array 'labels_")
-"""How messages name labels."""
-
 
 class FileFailed(DataError):
     """A raw file cannot be used. The text says why; `stack` is where it happened, in whatever process."""
@@ -34,7 +31,10 @@ class Counter:
 
 @contextmanager
 def failing(file: DataFile, place: str | None, counter: Counter | None = None) -> Iterator[None]:
-    """Whatever goes wrong inside the block is the file's failure; a wrong run file is not."""
+    """Whatever goes wrong inside the block is the file's failure; a wrong run file is not.
+
+    No generator may give anything inside the block: that somebody closes it is no failure.
+    """
     try:
         yield
     except (ConfigError, FileFailed):
@@ -43,7 +43,7 @@ def failing(file: DataFile, place: str | None, counter: Counter | None = None) -
         text = str(error)
         reason = text if text.startswith(file.path) else f"{file.path}: {text}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # the user's function may fail in any way
+    except BaseException as error:  # the user's function may fail in any way
         if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             raise  # here it is Ctrl-C; workers do not hear that
         sample = "" if counter is None else f"sample {counter.number}: "
@@ -70,7 +70,5 @@ class Blaming:
         if not isinstance(error, DataError):
             return
         text, files = str(error), self._files
-        if " does not fit int" in text and any(place in text for place in _LABELS):
-            text = f"{text}; declare another type in preprocessing.schema.labels"
         culprit = next((file for file in reversed(files) if text.startswith(f"{file.path}: ")), files[-1])
         raise FileFailed(culprit.path, text, traceback.format_exc()) from error

@@ -1,5 +1,6 @@
 """The first sample of all files tells the schema: looked for here, or in a process that the user's code may end."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_af
 from penstock.prep.preparing.extraction.extraction import Extraction
 from penstock.prep.preparing.extraction.schema_finding import Found, found_in
 from penstock.prep.preparing.failures import FileFailed
+from penstock.prep.preparing.forks import end_fork_of
 from penstock.readers.files import DataFile
 
 
@@ -31,6 +33,7 @@ class SchemaSearch:
 
 def find_schema(search: SchemaSearch, tell: Callable[[DataFile], None] = lambda file: None) -> Found:
     """Look at one file after the other, up to the first that gives something; `tell` hears which."""
+    process_id = os.getpid()
     for file in search.files:
         tell(file)
         try:
@@ -40,6 +43,8 @@ def find_schema(search: SchemaSearch, tell: Callable[[DataFile], None] = lambda 
                 raise
             search = replace(search, reason=search.reason or str(failed))
             continue
+        finally:
+            end_fork_of(process_id)
         if found is not None:
             return found
     raise _nothing(search)

@@ -1,5 +1,6 @@
 """The one function that runs everywhere: a task's raw files become batch files and a record of them."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import BudgetExceeded
 from penstock.prep.preparing.extraction.extraction import Arrays, Extraction, Item
 from penstock.prep.preparing.failures import Blaming, Counter, FileFailed, failing
+from penstock.prep.preparing.forks import end_fork_of
 from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
@@ -113,6 +115,7 @@ class _Attempt:
         self._position = 0
         """Of the input that is being read."""
         self._blaming = Blaming(task.files)
+        self._process_id = os.getpid()
 
     def run(self) -> TaskRecord:
         """All files, in order."""
@@ -160,8 +163,17 @@ class _Attempt:
 
     def _items(self, file: DataFile, counter: Counter) -> Iterator[Item]:
         """What the file gives. The failures of the user's function are told apart from those of writing."""
-        with failing(file, self._work.extraction.place, counter):
-            yield from self._work.extraction.items(file)
+        items = self._work.extraction.items(file)
+        while True:
+            try:
+                item = next(items)
+            except BaseException as error:
+                end_fork_of(self._process_id)
+                if isinstance(error, StopIteration):
+                    return
+                with failing(file, self._work.extraction.place, counter):
+                    raise
+            yield item
 
     def _add(self, item: Item, file: DataFile, counter: Counter) -> int:
         """Put samples into the batch, which is written when it is full; gives how many they were."""
@@ -189,6 +201,7 @@ class _Attempt:
     def _write(self) -> None:
         if not len(self._builder):
             return
+        end_fork_of(self._process_id)
         work, number = self._work, len(self._batches)
         with self._blaming:
             arrays = self._builder.take()
@@ -201,6 +214,7 @@ class _Attempt:
         self._num_samples += record.num_samples
 
     def _progress(self, file: DataFile) -> None:
+        end_fork_of(self._process_id)
         self._told_at = time.monotonic()
         num_samples = self._num_samples + len(self._builder)
         number, has_written = self._task.number, bool(self._batches)
