@@ -137,7 +137,7 @@ def test_a_merge_tells_what_it_found_there(games: Desk):
     again = games.penstock("merge", "prep.yaml")
     other = games.penstock("merge", "prep.yaml", "--set", "preprocessing.shuffle=true")
 
-    assert again.stdout.startswith("whole     store has all of the 3 batch files already: train 9; ")
+    assert again.stdout.startswith("whole     store has all samples of 3 batch files already: train 9; ")
     assert other.stdout.splitlines()[1] == "replaced  the store that was there, with other shuffle"
 
 
@@ -216,6 +216,31 @@ def test_ctrl_c_keeps_what_is_done(games: Desk, parallel: str):
         "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on",
     )
     assert not any(Path("batches").glob("*.partial"))
+
+
+def test_an_interrupt_that_extract_raises_is_one(games: Desk):
+    Path("raw/game_1.txt").write_text("interrupt\n")
+
+    done = games.penstock("prep", "prep.yaml")
+
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+        130,
+        "error: stopped: what is done is kept; run the same again to go on",
+    )
+
+
+def test_a_damaged_preparation_begins_anew(games: Desk):
+    games.penstock("prep", "prep.yaml")
+    Path("batches/preparation.json").write_text("{")
+
+    damaged = games.penstock("prep", "prep.yaml")
+    anew = games.penstock("prep", "prep.yaml", "--restart")
+
+    assert damaged.stderr.splitlines()[-1] == (
+        "error: batches/preparation.json: is damaged or no penstock preparation; begin anew with penstock prep "
+        "--restart, which removes what is done"
+    )
+    assert (anew.exit_code, anew.stdout[:26]) == (0, "prepared  9 samples of 2 f"), anew.stderr
 
 
 def test_ctrl_c_before_the_first_sample(games: Desk):

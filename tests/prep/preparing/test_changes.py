@@ -34,5 +34,19 @@ def test_the_first_difference_is_told(settings: dict, paths: list[str], line: st
     assert (change.line, change.may_keep_done) == (f"was begun with {line}", False)
 
 
+def test_of_a_section_only_the_keys_that_differ_are_told():
+    old = {"schema": {"fill_value": -1.0, "labels": {}, "masks": {"move": 4, "turn": 2}, "num_features": 3}}
+    new = {"schema": {"fill_value": 0.0, "labels": {"move": "int8"}, "masks": {"move": 5, "turn": 2}}}
+
+    change = change_since(old, new, ["a"], ["a"])
+
+    assert change is not None
+    assert change.line == (
+        'was begun with something else: schema.fill_value was -1.0 and is 0.0, schema.labels was {} and is {"move": '
+        '"int8"}, schema.masks.move was 4 and is 5, schema.num_features was 3 and is null; put it back as it was, '
+        f"{ANEW}"
+    )
+
+
 def test_what_is_the_same():
     assert change_since(OLD, {"batch_size": 4}, ["a"], ["a"]) is None

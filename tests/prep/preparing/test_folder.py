@@ -37,6 +37,22 @@ def test_nothing_is_lost_where_no_task_is_done(folder: PrepFolder):
         folder.going_on(PLAN, {"batch_size": 5}, FILES)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_a_damaged_plan_is_told_with_what_helps(folder: PrepFolder, text: str):
+    damaged = folder.path / "preparation.json"
+    damaged.write_text(text)
+
+    with pytest.raises(DataError) as error:
+        folder.load_plan()
+
+    assert str(error.value) == (
+        f"{damaged}: is damaged or no penstock preparation; begin anew with penstock prep --restart, which removes "
+        "what is done"
+    )
+    folder.clear()
+    assert folder.load_plan() is None
+
+
 def test_clearing_removes_what_a_preparation_wrote(folder: PrepFolder):
     for name in (
         "batch_00000_00000.batch",

@@ -46,8 +46,20 @@ def change_since(
 def _other_setting(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
     for key in {**old, **new}:
         if key != MODULE_CHECKSUM and old.get(key) != new.get(key):
-            return f"{key} was {json.dumps(old.get(key))} and is {json.dumps(new.get(key))}"
+            return ", ".join(_differences(key, old.get(key), new.get(key)))
     return None
+
+
+def _differences(key: str, old: Any, new: Any) -> list[str]:
+    """What was and what is; of what both have keys in, only those that differ."""
+    if not (old and new and isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return [f"{key} was {json.dumps(old)} and is {json.dumps(new)}"]
+    return [
+        line
+        for inner in {**old, **new}
+        if old.get(inner) != new.get(inner)
+        for line in _differences(f"{key}.{inner}", old.get(inner), new.get(inner))
+    ]
 
 
 def _other_files(old: Sequence[str], new: Sequence[str]) -> str | None:

@@ -31,6 +31,7 @@ from penstock.store.schema import StoreSchema
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"
 _VERSION = 1
+_ANEW = "begin anew with penstock prep --restart, which removes what is done"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ class PrepFolder:
         if not path.exists():
             self._check_empty()
             return None
-        body = read_document(path, _KIND, _VERSION, absent="is not there")
+        try:
+            body = read_document(path, _KIND, _VERSION, absent="is not there")
+        except DataError as error:
+            raise DataError(str(error).replace("write it again", _ANEW)) from None
         return Plan(
             settings=body["settings"],
             tasks=tuple(tuple(paths) for paths in body["tasks"]),
