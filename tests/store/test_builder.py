@@ -145,8 +145,11 @@ def test_whole_arrays_that_do_not_fit():
         builder.add_arrays(arrays | {"masks_target": np.zeros((3, 2))})
     with pytest.raises(DataError, match=r"array 'masks_target' has 2 samples, but others have 3"):
         builder.add_arrays(arrays | {"masks_target": np.zeros((2, 3))})
-    with pytest.raises(DataError, match=r"a\.npy: sample 2: array 'labels_target': 32768 does not fit int16"):
-        builder.add_arrays(arrays | {"labels_target": np.array([0, 1, 32768])}, file="a.npy")
+    for label, problem in {32768: "32768 does not fit int16", 0.5: "0.5 is no whole number"}.items():
+        with pytest.raises(
+            DataError, match=f"sample 2: array 'labels_target': {problem}.*; declare another type"
+        ):
+            builder.add_arrays(arrays | {"labels_target": np.array([0, 1, label])}, file="a.npy")
     assert builder.add_arrays(arrays, first=3) == 0
     assert builder.add_arrays(arrays) == 3
     assert_same(builder.take(), arrays)

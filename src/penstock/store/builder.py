@@ -6,6 +6,7 @@ The memory it takes is that of one batch, whatever the number of samples; there 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
@@ -17,8 +18,10 @@ Sample = Mapping[str, Any]
 """{"features": [...], "labels": {head: int}, "masks": {head: [...]}}, and other arrays of the schema by their names."""
 
 NO_SAMPLE = f"is no sample; give a dict with '{FEATURES}', and '{LABELS}' and '{MASKS}' by head"
+_LABEL_CURE = "; declare another type in preprocessing.schema.labels"
 _MAPPINGS = (dict, Mapping)
 """Nearly all are dicts, and these are known at once."""
+_NUMBERS = (int, float, np.number)
 
 
 class BatchBuilder:
@@ -95,7 +98,7 @@ class BatchBuilder:
             try:
                 column.put_block(start, arrays[name][first:end])
             except Misfitting as error:
-                refusal = self._refusal(f"array '{name}'", error)
+                refusal = self._refusal(name, error, f"array '{name}'")
                 del self._places[start:]
                 raise refusal from None
         self._num_seen += end - first
@@ -108,7 +111,7 @@ class BatchBuilder:
             try:
                 column.settle(num_rows)
             except Misfitting as error:
-                raise self._refusal(self._place_of(name), error) from None
+                raise self._refusal(name, error) from None
         self._places.clear()
         return {name: column.values[:num_rows] for name, column in self._columns.items()}
 
@@ -138,7 +141,7 @@ class BatchBuilder:
         try:
             column.put(row, sample[key])
         except Misfitting as error:
-            raise self._refusal(self._place_of(column.spec.name), error) from None
+            raise self._refusal(column.spec.name, error) from None
 
     def _put_heads(self, row: int, sample: Sample, key: str, columns: Mapping[str, SampleColumn]) -> None:
         values = sample.get(key) or {}
@@ -150,7 +153,7 @@ class BatchBuilder:
             try:
                 column.put(row, values[head])
             except Misfitting as error:
-                raise self._refusal(self._place_of(column.spec.name), error) from None
+                raise self._refusal(column.spec.name, error) from None
 
     def _other_heads(
         self, row: int, key: str, values: Mapping[str, Any], columns: Mapping[str, SampleColumn]
@@ -162,18 +165,18 @@ class BatchBuilder:
         known = ", ".join(columns) or "none"
         return DataError(f"{self._sample_place(row)}{key}: head '{unknown}' is not in the schema ({known})")
 
-    def _refusal(self, place: str, error: Misfitting) -> DataError:
-        return DataError(
-            f"{self._sample_place(error.row)}{place}{_index(error.misfit)}: {error.misfit.reason}"
-        )
+    def _refusal(self, name: str, error: Misfitting, place: str | None = None) -> DataError:
+        """What to say of a value for an array; labels are given the type of the first, which may be the wrong one."""
+        misfit = error.misfit
+        key, head = self.schema.names.place(name)
+        if place is None:
+            place = key if head is None else f"{key}: head '{head}'"
+        cure = _LABEL_CURE if key == LABELS and isinstance(misfit.value, _NUMBERS) else ""
+        return DataError(f"{self._sample_place(error.row)}{place}{_index(misfit)}: {misfit.reason}{cure}")
 
     def _sample_place(self, row: int) -> str:
         file, number = self._places[row]
         return f"{'' if file is None else f'{file}: '}sample {number}: "
-
-    def _place_of(self, name: str) -> str:
-        key, head = self.schema.names.place(name)
-        return key if head is None else f"{key}: head '{head}'"
 
     def _num_samples(self, arrays: Mapping[str, Any], file: str | None) -> int:
         """Of whole arrays, which must be those of the schema and equally long."""

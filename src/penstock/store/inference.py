@@ -12,8 +12,11 @@ from penstock.store.builder import NO_SAMPLE, Sample, wrong_heads
 from penstock.store.conversion import fill
 from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames, DType, StoreSchema, sample_schema
 
-LABEL_TYPES = tuple(np.dtype(kind) for kind in (np.int16, np.int64, np.uint64, np.float32, np.float64))
-"""What labels may be where nobody says it; the first that has the labels of a first sample is taken."""
+_FLOATS = tuple(np.dtype(kind) for kind in (np.float32, np.float64))
+_WHOLES = tuple(np.dtype(kind) for kind in (np.int16, np.int64, np.uint64))
+"""What whole labels may be where nobody says it; the first that has those of a first sample is taken."""
+_MOST_EXACT = 2.0**24
+"""Beyond it, float32 does not have all whole numbers: labels would become their neighbours."""
 
 
 def inferred_schema(
@@ -25,7 +28,7 @@ def inferred_schema(
     mask_dtype: DTypeLike = np.int8,
     file: str | None = None,
 ) -> StoreSchema:
-    """The schema that a first sample has: its heads, its widths, and types that have its labels (see `label_type`).
+    """The schema that a first sample has: its heads, its widths, and types like those of its labels (see `label_type`).
 
     Types that are given hold whatever is in it; `file` is what messages begin with. What the sample has under other
     keys than features, labels and masks is not in the schema.
@@ -45,21 +48,23 @@ def inferred_schema(
 
 
 def label_type(labels: Any) -> DType:
-    """The type for labels like these: int16, unless they are larger or have fractions.
+    """The type for labels like these: by their own type, since a float that is whole says nothing of the next.
 
-    A label that is missing (NaN), or no number, tells nothing: it is refused when it comes to the array.
+    Floats give float32, or float64 where they are too large for it; whole numbers int16, or the first that has them. A
+    label that is missing (NaN), or no number, tells nothing: it is refused when it comes to the array.
 
-    >>> [str(label_type(label)) for label in (3, 3.0, 70_000, 1 << 63, 0.5)]
-    ['int16', 'int16', 'int64', 'uint64', 'float32']
+    >>> [str(label_type(label)) for label in (3, 3.0, 70_000, 1 << 63, 1e9)]
+    ['int16', 'float32', 'int64', 'uint64', 'float64']
     """
     try:
         values = np.asarray(labels)
     except ValueError:
-        return LABEL_TYPES[0]
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        return LABEL_TYPES[0]
-    fitting = (dtype for dtype in LABEL_TYPES if fill(np.empty(values.shape, dtype), values) is None)
-    return next(fitting, LABEL_TYPES[0])
+        return _WHOLES[0]
+    if values.dtype.kind == "f" and np.isfinite(values).all():
+        is_small = values.dtype.itemsize <= _FLOATS[0].itemsize or (np.abs(values) <= _MOST_EXACT).all()
+        return _FLOATS[0] if is_small else _FLOATS[1]
+    fitting = (dtype for dtype in _WHOLES if fill(np.empty(values.shape, dtype), values) is None)
+    return next(fitting, _WHOLES[0])
 
 
 def _check_keys(sample: Sample, place: str) -> None:

@@ -29,8 +29,9 @@ def samples_to_arrays(
     labels and masks may be absent. Numbers come as lists or as NumPy arrays, of any type whose values fit.
 
     A schema has names, types and widths; `penstock.store.schema.sample_schema` makes one. Without it the first sample
-    gives the heads and widths, and the types are float32, int16 and int8; labels of the first sample that int16 does
-    not have make it int64 or float32. Other keys of samples are left out, unless a schema has an array of that name.
+    gives the heads and widths, and the types are float32, int16 and int8; labels of the first sample that are floats
+    or that int16 does not have make it float32 or int64. Other keys of samples are left out, unless a schema has an
+    array of that name.
 
     Every sample is held to the schema: DataError names the sample, the head and the value that does not fit, after
     `file`, if there is one.

@@ -26,14 +26,14 @@ def arrays(path: str) -> Iterator[Any]:
     """All at once."""
     yield {
         "features": np.ones((len(LABELS), 1)),
-        "labels": {"a": np.array(LABELS), "b": np.ones(len(LABELS))},
+        "labels": {"a": np.array(LABELS), "b": np.ones(len(LABELS), int)},
     }
 
 
 def batches(path: str) -> Iterator[Any]:
     """The same as columns."""
     ones = np.ones(len(LABELS))
-    yield pa.record_batch({"x": ones, "labels_a": np.array(LABELS), "labels_b": ones})
+    yield pa.record_batch({"x": ones, "labels_a": np.array(LABELS), "labels_b": ones.astype(int)})
 
 
 def label_types(form: str, labels: list[Any], **declared: str) -> tuple[str, str]:
@@ -55,7 +55,8 @@ each_form = pytest.mark.parametrize("form", ["samples", "arrays", "batches"])
         ([3, 9], "int16"),
         ([70_000, 1], "int64"),
         ([0.5, 1.0], "float32"),
-        ([3.0, 0.5], "int16"),
+        ([0.0, 0.25], "float32"),
+        ([1e9, 0.5], "float64"),
         ([3, 70_000], "int16"),
     ],
 )
