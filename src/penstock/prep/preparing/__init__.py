@@ -3,7 +3,7 @@
     preparing            all of it in order; the manifest of all batch files is written last
     inputs, tasks        files in order, and in tasks: what is done at a stretch, and kept or repeated as a whole
     settings, folder     what decides the bytes; what was begun in intermediate_dir, and whether one may go on there
-      places, changes      where one may write; what has changed since
+      places, changes      where one may write (output_place: where a merge may); what has changed since
     schema_search        which arrays there are, from the first sample (extraction.schema_finding)
     crew                 tasks here, in processes, or on Ray: `executing` chooses
       crew, crew_size      how many processes there are, and who does what

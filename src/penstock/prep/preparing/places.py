@@ -36,7 +36,7 @@ def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile
     check_writable(key, folder)
     absolute = os.path.realpath(folder)
     inside = {
-        parent for parent in {os.path.dirname(file.path) for file in files} if _lies_in(parent, absolute)
+        parent for parent in {os.path.dirname(file.path) for file in files} if lies_in(parent, absolute)
     }
     inner = next((file.path for file in files if os.path.dirname(file.path) in inside), None)
     if inner is not None:
@@ -47,7 +47,7 @@ def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile
         if is_uri(part):
             continue
         path = os.path.expanduser(part)
-        if os.path.isdir(path) and _lies_in(folder, os.path.realpath(path)):
+        if os.path.isdir(path) and lies_in(folder, os.path.realpath(path)):
             raise ConfigError.at(
                 key, f"{folder} lies in {part}, the folder of the raw files; choose one outside of it"
             )
@@ -71,7 +71,8 @@ def check_writable(key: str, folder: str) -> None:
         raise ConfigError.at(key, f"{nearest} {why}; choose another folder")
 
 
-def _lies_in(path: str, absolute_folder: str) -> bool:
+def lies_in(path: str, absolute_folder: str) -> bool:
+    """Whether a path is a folder or below it; that has no links in it."""
     if is_uri(path):
         return False
     absolute = os.path.realpath(path)

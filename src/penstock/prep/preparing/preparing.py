@@ -12,6 +12,7 @@ from penstock.prep.preparing.crew.executing import Executing, executing
 from penstock.prep.preparing.extraction.schema_finding import Found
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
+from penstock.prep.preparing.output_place import check_output_place
 from penstock.prep.preparing.places import INTERMEDIATE_DIR, OUTPUT_DIR, check_place
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.schema_search import SchemaSearch, find_schema, find_schema_apart
@@ -106,6 +107,7 @@ class _Preparation:
         check_place(INTERMEDIATE_DIR, section.intermediate_dir, section.input_path, self._files)
         if merges:
             check_place(OUTPUT_DIR, section.output_dir, section.input_path, self._files)
+            check_output_place(section)
 
     def preview(self) -> Preview:
         """Look at places and files, and make the first sample."""
