@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.prep.sections import Preprocessing
+from tests.prep.preparing.raw import enter_folder
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same
 
@@ -65,6 +66,7 @@ def test_its_arguments_are_called_like_the_keys_of_run_files():
         ({"target": "cvs"}, "target: is 'cvs'; known: hdf5, ipc, npy, parquet"),
         ({"compression": "zstd"}, "compression: zstd is not for target npy; leave it out"),
         ({"memory_limit": "much"}, "memory_limit: is 'much'; expected a size such as 4GiB"),
+        ({"progress": False}, "progress: is False; it must be a penstock.ProgressLogger or None"),
         ({"strategy": "all"}, "merge_strategy: is 'all'; known: accumulative, sequential"),
     ],
 )
@@ -107,3 +109,13 @@ def test_an_unfinished_preparation_is_not_merged(tmp_path: Path):
 
     with pytest.raises(penstock.DataError, match=r"in: its batch files are not finished; run penstock prep"):
         penstock.merge(tmp_path / "in", tmp_path / "out")
+
+
+def test_no_store_among_the_raw_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    enter_folder(tmp_path, monkeypatch)
+    penstock.prepare("prep.yaml", merge=False)
+
+    with pytest.raises(
+        penstock.ConfigError, match=r"^output_dir: \S+raw holds the raw file raw/game_0.txt; choose"
+    ):
+        penstock.merge("batches", tmp_path / "raw")

@@ -185,3 +185,12 @@ def test_long_warnings_are_wrapped_to_the_terminal():
     text = Inspection("files", {}, warnings=["word " * 12]).as_text(width=40)
 
     assert max(len(line) for line in text.splitlines()) <= 40
+
+
+def test_hdf5_is_told_to_be_for_other_programs(tmp_path):
+    (tmp_path / "train.h5").write_bytes(b"\x89HDF\r\n")
+
+    with pytest.raises(
+        DataError, match=r"train.h5: Penstock writes HDF5 for other programs, but does not read it"
+    ):
+        inspect(tmp_path / "train.h5")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
@@ -99,6 +99,10 @@ def result_of(**facts: Any) -> MergeResult:
             ],
         ),
         (
+            {"num_batches": 1},
+            ["merged    1 batch file to store: train 900, val 100; 2KiB", "time      2.0 s, 500 samples/s"],
+        ),
+        (
             {"kept_tasks": 3},
             [
                 "merged    5 batch files to store: train 900, val 100; 2KiB",
@@ -109,7 +113,10 @@ def result_of(**facts: Any) -> MergeResult:
         (
             {"num_tasks": 0, "was_whole": True},
             [
-                "whole     store has all of the 5 batch files already: train 900, val 100; 2KiB; nothing was written",
+                (
+                    "whole     store has all samples of 5 batch files already: train 900, val 100; 2KiB; "
+                    "nothing was written"
+                )
             ],
         ),
     ],
@@ -124,3 +131,60 @@ def test_types_that_the_run_file_declares_are_those_of_old_samples():
     assert types == DeclaredTypes("float16", {"move": "int32"}, "uint8")
     assert options_of(use_float32=False).types == DeclaredTypes("float64")
     assert options_of().types is None
+
+
+@pytest.mark.parametrize(
+    ("output_dir", "message"),
+    [
+        ("raw", "raw holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
+        (".", ". holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
+        ("raw/store", "raw/store lies in raw, the folder of the raw files; choose one outside of it"),
+    ],
+)
+def test_no_store_among_the_raw_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output_dir: str, message: str
+):
+    enter_folder(tmp_path, monkeypatch)
+    run = penstock.load_run("prep.yaml")
+    penstock.prepare(run, merge=False)
+    moved = run.preprocessing.model_copy(update={"output_dir": output_dir})
+
+    with pytest.raises(ConfigError) as told:
+        merge_run(run.model_copy(update={"preprocessing": moved}))
+
+    assert str(told.value) == f"preprocessing.output_dir: {message}"
+    assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
+
+
+def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    enter_folder(tmp_path, monkeypatch)
+    run = penstock.load_run("prep.yaml")
+    penstock.prepare(run, merge=False)
+    manifest = Path("batches/manifest.json")
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole[:-9])
+
+    with pytest.raises(DataError) as told:
+        merge_run(run)
+
+    assert str(told.value) == (
+        "batches/manifest.json: is damaged or no penstock batches; run penstock prep, which writes it again"
+    )
+    penstock.prepare(run, merge=False)
+    assert manifest.read_bytes() == whole
+
+
+def test_a_group_key_is_of_no_interest_where_files_are_kept_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    enter_folder(tmp_path, monkeypatch)
+    run = penstock.load_run("prep.yaml")
+    penstock.prepare(run, merge=False)
+    shares = {"train": 0.5, "val": 0.5, "test": 0.0, "by": "file"}
+    penstock.merge("batches", "store", splits=shares)
+
+    again = penstock.merge("batches", "store", splits={**shares, "group_key": "player"})
+
+    assert again.was_whole

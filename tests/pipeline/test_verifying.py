@@ -59,3 +59,11 @@ def test_several_differences_are_lines_and_the_first_is_the_error():
 
     assert report.lines() == ["differs   a: differs", "differs   b: differs", "differs   c: differs"]
     assert report.error == "a: differs (and 2 more)"
+
+
+def test_an_unfinished_preparation_is_told_before_a_store_that_is_not_there(run: RunConfig):
+    Path("batches/manifest.json").unlink()
+
+    assert verify_run(run).error == (
+        "batches: its batch files are not finished; run penstock prep, which goes on with them"
+    )

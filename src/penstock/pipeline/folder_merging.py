@@ -9,6 +9,7 @@ from penstock.config.load import apply_edits
 from penstock.config.sizes import parse_size
 from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.store_options import COMPRESSED_TARGETS, store_options
+from penstock.pipeline.store_place import check_store_place
 from penstock.prep.sections import Compression, Preprocessing, SplitBy
 from penstock.runtime.limits import default_limit
 from penstock.runtime.progress import ProgressLogger
@@ -59,13 +60,14 @@ def merge(
     allow_pickle: convert old files of pickled samples too; only plain data is unpickled.
     replace: write over a store that has other options or samples, which is refused otherwise.
     restart: write the store anew even if the same is there, and forget what a killed merge has done.
-    progress: counts samples.
+    progress: a penstock.ProgressLogger, which counts samples; None: nothing is shown.
 
     ConfigError tells a wrong argument, DataError a file that cannot be merged. The result has the samples of each
     split, bytes, seconds, and what was replaced or kept.
     """
     source = _folder("intermediate_dir", intermediate_dir)
     target_folder = _folder("output_dir", output_dir)
+    _check_progress(progress)
     keys = {
         "merge_strategy": strategy,
         "splits": _with_group_key(splits),
@@ -84,6 +86,7 @@ def merge(
     if section.compression is not Compression.none and section.target not in COMPRESSED_TARGETS:
         raise ConfigError.at("compression", f"{compression} is not for target {target}; leave it out")
     check_prepared_with(section, source, compares_group_key="group_key" in (splits or ()))
+    check_store_place("output_dir", str(output_dir), source)
     return merge_files(
         source,
         target_folder,
@@ -99,6 +102,11 @@ def _folder(name: str, path: str | Path) -> Path:
     if not isinstance(path, str | Path):
         raise ConfigError.at(name, f"is {path!r}; it must be the path of a folder")
     return Path(path)
+
+
+def _check_progress(progress: object) -> None:
+    if progress is not None and not isinstance(progress, ProgressLogger):
+        raise ConfigError.at("progress", f"is {progress!r}; it must be a penstock.ProgressLogger or None")
 
 
 def _with_group_key(splits: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

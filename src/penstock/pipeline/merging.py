@@ -5,10 +5,13 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
+from penstock.pipeline.numbers import counted
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
+from penstock.pipeline.store_place import check_store_place
+from penstock.prep.preparing.places import OUTPUT_DIR
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
@@ -50,11 +53,13 @@ def merge_batches(
 ) -> MergeResult:
     """Make the store of a run, in place of one that its output_dir may have.
 
-    An unfinished preparation is refused, and one of something else than the run file says. A first Ctrl-C ends it in
-    good order: what is done is noted.
+    An unfinished preparation is refused, one of something else than the run file says, and an output_dir with raw
+    files. A first Ctrl-C ends it in good order: what is done is noted.
     """
     section = preprocessing_of(run)
-    check_prepared_with(section, Path(section.intermediate_dir))
+    source = Path(section.intermediate_dir)
+    check_prepared_with(section, source)
+    check_store_place(OUTPUT_DIR, section.output_dir, source, section.input_path)
     with (
         stage_of(monitor, "merging"),
         stop_on_signal(at_once=True) as stop,
@@ -62,7 +67,7 @@ def merge_batches(
     ):
         try:
             return merge(
-                section.intermediate_dir,
+                source,
                 section.output_dir,
                 section.merge_strategy.value,
                 options=merge_options(run, allow_pickle),
@@ -77,10 +82,11 @@ def merged_lines(merged: MergeResult) -> list[str]:
     """What was merged, for the terminal."""
     splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
     store = f"{splits}; {format_size(merged.num_bytes)}"
+    batch_files = counted(merged.num_batches, "batch file")
     if merged.was_whole:
-        told = f"{merged.output_dir} has all of the {merged.num_batches:,} batch files already: {store}"
+        told = f"{merged.output_dir} has all samples of {batch_files} already: {store}"
         return [f"whole     {told}; nothing was written"]
-    lines = [f"merged    {merged.num_batches:,} batch files to {merged.output_dir}: {store}"]
+    lines = [f"merged    {batch_files} to {merged.output_dir}: {store}"]
     if merged.replaced is not None:
         lines.append(f"replaced  the store that was there, with {merged.replaced}")
     if merged.kept_tasks:

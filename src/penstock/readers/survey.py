@@ -115,7 +115,7 @@ class TakeSurvey(Protocol):
 
 def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
     """Look at the files once: footers, headers, indexes and a few rows."""
-    _refuse_hdf5(files)
+    refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
     if wanted.columns is not None and not wanted.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
@@ -125,7 +125,8 @@ def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -
     return READERS.get(dataset_type)(reading, files, wanted)
 
 
-def _refuse_hdf5(files: Sequence[DataFile]) -> None:
+def refuse_hdf5(files: Sequence[DataFile]) -> None:
+    """Say of files that a merge may have written why no reader is found for them."""
     for file in files:
         if file.suffix in HDF5_SUFFIXES:
             raise DataError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.config.errors import DataError
 from penstock.runtime.durable import replacing
+from penstock.store.damage import DamagedFile
 
 _ENVELOPE = ("kind", "version", "crc32")
 
@@ -41,14 +42,14 @@ def read_document(path: Path, kind: str, version: int, absent: str) -> dict[str,
         document = json.loads(text)
         found = document["kind"], document["version"], document["crc32"]
     except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path}: is damaged or no {kind}; write it again") from None
+        raise DamagedFile(f"{path}: is damaged or no {kind}") from None
     if found[0] != kind:
         raise DataError(f"{path}: is of kind '{found[0]}', but '{kind}' is wanted here; give another folder")
     if found[1] != version:
         raise DataError(f"{path}: has version {found[1]}, but this Penstock reads {version}; upgrade it")
     body = {key: value for key, value in document.items() if key not in _ENVELOPE}
     if _checksum(body) != found[2]:
-        raise DataError(f"{path}: is damaged: its checksum differs; write it again")
+        raise DamagedFile(f"{path}: is damaged: its checksum differs")
     return body
 
 

@@ -1,7 +1,7 @@
 """Old batch files: lists of samples, pickled, as `.npz` or `.npy` of objects or as `.pkl`.
 
-They are recognised without unpickling anything, and converted only when that is asked for: unpickling runs what the
-file says, if only in the narrow bounds of `plain_pickle`.
+They are recognised without unpickling anything, and converted only when that is asked for, by `plain_pickle`, which
+runs nothing of a file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,8 +35,8 @@ def holds_pickle(path: Path, beginning: bytes) -> bool:
 def refuse_pickle(path: Path) -> DataError:
     """What to say of an old file when nobody allowed to unpickle it."""
     return DataError(
-        f"{path}: holds pickled samples, as batch files of old do; unpickling runs what a file says, so allow it "
-        "only for files you trust: allow_pickle=True, or --allow-pickle"
+        f"{path}: holds pickled samples, as batch files of old do; they are converted where you allow it, and nothing "
+        "of the file is run: allow_pickle=True, or --allow-pickle"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from penstock.config.errors import DataError
 from penstock.store.batch_file import BatchRecord, read_header
+from penstock.store.damage import DamagedFile
 from penstock.store.documents import read_document, write_document
 from penstock.store.schema import StoreSchema
 
@@ -66,7 +67,12 @@ class Manifest:
         """The manifest of a folder; DataError says why there is none."""
         absent = "there is none: the batch files are not finished; run penstock prep"
         path = directory / MANIFEST_NAME
-        body = read_document(path, BATCHES_KIND, BATCHES_VERSION, absent)
+        try:
+            body = read_document(path, BATCHES_KIND, BATCHES_VERSION, absent)
+        except DamagedFile as error:
+            if not (directory / PREPARATION_NAME).exists():
+                raise
+            raise DataError(f"{error.problem}; run penstock prep, which writes it again") from error
         return cls(
             inputs=tuple(InputRecord(**record) for record in body["inputs"]),
             batches=tuple(BatchRecord(**record) for record in body["batches"]),

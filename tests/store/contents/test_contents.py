@@ -258,7 +258,7 @@ def test_a_torn_manifest_is_told(tmp_path):
     manifest = tmp_path / "store" / "manifest.json"
     manifest.write_bytes(manifest.read_bytes()[:200])
 
-    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock store; write it again$"):
+    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock store; remove it and"):
         contents_of(tmp_path / "store")
 
 

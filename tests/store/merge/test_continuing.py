@@ -8,10 +8,10 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.store.batch_file import read_header, save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge import MergeOptions, SplitShares, merge, verify
 from penstock.store.merge.source.batches import find_batches
 from penstock.store.merge.source.reading import BatchReader
-from penstock.store.merge.staging import locked
+from penstock.store.merge.staging import locked, remove_others
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same, game_arrays
 
@@ -139,13 +139,29 @@ def test_a_kill_while_files_are_moved_is_mended(tmp_path, options):
     assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "expected")
 
 
-@pytest.mark.parametrize("content", [b"{}", b'{"kind": "notes", "version": 1, "crc32": 0}', b"\0"])
-def test_a_manifest_that_is_none_is_not_replaced(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"{}",
+            "is damaged or no penstock store; remove it and the files of the store beside it, and merge ag",
+        ),
+        (
+            b"\0",
+            "is damaged or no penstock store; remove it and the files of the store beside it, and merge ag",
+        ),
+        (
+            b'{"kind": "notes", "version": 1, "crc32": 0}',
+            "is of kind 'notes', but 'penstock store' is wanted here; give another folder; to merge here, take it away",
+        ),
+    ],
+)
+def test_a_manifest_that_is_none_is_not_replaced(tmp_path, content, message):
     write_batches(tmp_path / "in")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "manifest.json").write_bytes(content)
 
-    with pytest.raises(ConfigError, match=r"manifest.json: is .*; to merge here, take it away"):
+    with pytest.raises(ConfigError, match=rf"manifest.json: {message}"):
         merge(tmp_path / "in", tmp_path / "out")
 
 
@@ -154,8 +170,74 @@ def test_files_of_somebody_else_are_not_replaced(tmp_path):
     (tmp_path / "out").mkdir()
     np.save(tmp_path / "out" / "X_train.npy", [1, 2, 3])
 
-    with pytest.raises(ConfigError, match=r"X_train.npy: is there, but no manifest.json.*move it away"):
+    with pytest.raises(ConfigError) as told:
         merge(tmp_path / "in", tmp_path / "out")
+
+    assert str(told.value) == (
+        f"{tmp_path / 'out'}: X_train.npy is there without a manifest.json, and so no merge replaces it; remove or "
+        "move it, or choose another output_dir"
+    )
+
+
+def test_a_store_that_lost_its_manifest_is_told_at_once(tmp_path):
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").unlink()
+
+    with pytest.raises(ConfigError) as told:
+        merge(tmp_path / "in", tmp_path / "out")
+
+    assert str(told.value) == (
+        f"{tmp_path / 'out'}: X_train.npy and 2 more are there without a manifest.json, and so no merge replaces them; "
+        "remove or move them, or choose another output_dir"
+    )
+    for path in (tmp_path / "out").iterdir():
+        path.unlink()
+    assert merge(tmp_path / "in", tmp_path / "out").num_samples == {"train": 28}
+
+
+@pytest.fixture
+def store_beside_a_failed_restart(tmp_path):
+    """A whole store, with what a merge left that was to write it anew."""
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
+    mend = damage(tmp_path / "in" / "batch_0004.batch")
+    with pytest.raises(DataError):
+        merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS, restart=True)
+    mend()
+    assert len(list((tmp_path / "out").glob(".merging-*"))) == 1
+    return tmp_path
+
+
+def test_what_a_failed_restart_left_goes_when_the_store_is_found_whole(store_beside_a_failed_restart):
+    folder = store_beside_a_failed_restart
+
+    assert merge(folder / "in", folder / "out", options=SMALL_PARTS).was_whole
+
+    assert not list((folder / "out").glob(".merging-*"))
+    assert verify(folder / "out", folder / "in") == []
+
+
+def test_what_a_merge_at_work_has_written_stays(store_beside_a_failed_restart):
+    folder = store_beside_a_failed_restart
+
+    with locked(folder / "out"):
+        assert merge(folder / "in", folder / "out", options=SMALL_PARTS).was_whole
+
+    assert len(list((folder / "out").glob(".merging-*"))) == 1
+
+
+def test_a_kill_before_the_last_folder_goes_costs_the_new_store_nothing(tmp_path):
+    """The moment after manifest.json came to its place: what the old store had is still known."""
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out")
+    whole = all_bytes(tmp_path / "out")
+    (tmp_path / "out" / ".merging-0-0").mkdir()
+    (tmp_path / "out" / ".merging-0-0" / "replaced.json").write_bytes(whole["manifest.json"])
+
+    remove_others(tmp_path / "out", None)
+
+    assert all_bytes(tmp_path / "out") == whole
 
 
 def test_two_merges_do_not_write_to_one_folder(tmp_path):

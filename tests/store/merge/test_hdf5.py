@@ -98,5 +98,5 @@ def test_types_that_hdf5_does_not_have(tmp_path):
 def test_names_that_are_folders_of_hdf5(tmp_path, name):
     save_batch(tmp_path / "batch_0.batch", {name: np.ones(3)})
 
-    with pytest.raises(DataError, match=f"^array {name!r} cannot be a file of its own: .* without / "):
+    with pytest.raises(DataError, match=f"^array {name!r} cannot be a data set: .* without / "):
         merge(tmp_path, tmp_path / "out", options=MergeOptions(target="hdf5"))

@@ -20,7 +20,7 @@ from penstock.prep.profile.distinct import STANDARD_ERROR
 from penstock.prep.profile.footers import with_footers
 from penstock.prep.profile.memory import memory_limit
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, dataset_type_of
+from penstock.readers.survey import Survey, dataset_type_of, refuse_hdf5
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.progress import ProgressLogger
@@ -56,6 +56,7 @@ class DataLook:
 def inspect_data(path: str, look: DataLook) -> Inspection:
     """Schema, rows, sizes, the distribution of each column, and warnings."""
     files = files_of(path)
+    refuse_hdf5(files)
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]
     dataset_type = dataset_type_of(reading, files)
     surveyed, differences = survey_agreeing(reading, files)

@@ -13,6 +13,7 @@ from penstock.store.batch_file.native_header import MAGIC, read_native_header
 from penstock.store.batch_file.npz import read_npz_header, write_npz
 from penstock.store.batch_file.reading import map_values, read_values
 from penstock.store.batch_file.values import Values, checked_array
+from penstock.store.damage import DamagedFile
 from penstock.store.legacy import holds_pickle, load_legacy, refuse_pickle
 from penstock.store.schema import StoreSchema
 
@@ -107,7 +108,10 @@ def _read_header(path: Path, stream: Any) -> BatchHeader | None:
         return read_npz_header(path, stream, file_bytes)
     if holds_pickle(path, magic):
         return None
-    raise DataError(f"{path}: is no batch file, neither native nor .npz: {_beginning(magic)}")
+    raise DamagedFile(
+        f"{path}: is no batch file, neither native nor .npz: {_beginning(magic)}",
+        "write it again, or take it away",
+    )
 
 
 def load_batch(

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock.config.errors import DataError
+from penstock.store.damage import DamagedFile
 from penstock.store.documents import encoded_document, read_document
 from penstock.store.manifest import MANIFEST_NAME
 from penstock.store.merge.layouts.store_file import Checksums, Place, file_checksum_of
@@ -17,6 +19,10 @@ from penstock.store.schema import ArrayNames
 
 KIND = "penstock store"
 VERSION = 1
+
+
+class DamagedStore(DataError):
+    """The manifest of a store is not what was written."""
 
 
 def encoded_store(plan: MergePlan, done: Mapping[int, PartChecksums]) -> bytes:
@@ -42,9 +48,13 @@ def whole_checksums(plan: MergePlan, done: Mapping[int, PartChecksums]) -> Check
 
 def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
     """The manifest of a store; DataError says why there is none."""
-    return read_document(
-        folder / name, KIND, VERSION, "there is none: no merge has finished here; run penstock merge"
-    )
+    absent = "there is none: no merge has finished here; run penstock merge"
+    try:
+        return read_document(folder / name, KIND, VERSION, absent)
+    except DamagedFile as error:
+        # Without it nobody knows which files are of the store: a merge would replace none of them.
+        cure = "remove it and the files of the store beside it, and merge again, or choose another output_dir"
+        raise DamagedStore(f"{error.problem}; {cure}") from error
 
 
 def options_of(document: dict[str, Any]) -> MergeOptions:

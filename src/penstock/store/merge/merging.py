@@ -23,7 +23,14 @@ from penstock.store.merge.replacing import difference, has_all_files, store_ther
 from penstock.store.merge.room import check_room
 from penstock.store.merge.source.batches import find_batches
 from penstock.store.merge.source.curing import curing
-from penstock.store.merge.staging import check_free, locked, put_in_place, remove_others, staging_folder
+from penstock.store.merge.staging import (
+    check_free,
+    locked,
+    put_in_place,
+    remove_leftovers,
+    remove_others,
+    staging_folder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +91,7 @@ def merge(
                 f"{target}: holds a store with {other}; write over it with replace=True, or choose another output_dir"
             )
         if before and other is None and not restart and has_all_files(target, before):
+            remove_leftovers(target)
             return _result(plan, target, None, None, began_at)
         done = _merge_to(plan, target, strategy == "accumulative", restart, progress)
         return _result(plan, target, done, other, began_at)
@@ -121,8 +129,7 @@ def _merge_to(
     check_room(target, _needed_bytes(plan, buckets), staging)
     with _clear_errors(target), locked(target):
         remove_others(target, None if restart else staging)
-        names = plan.splitter.names if plan.options.has_part_files else [file.name for file in plan.files]
-        check_free(target, names, staging)
+        check_free(target, plan.file_names, staging)
         work = Work(plan, staging, buckets, is_accumulative)
         kept = work.num_tasks
         if not (staging / MANIFEST_NAME).exists():

@@ -64,6 +64,13 @@ class MergePlan:
         return total_bytes(self.files)
 
     @property
+    def file_names(self) -> list[str]:
+        """What is written to output_dir: files, or folders of many files."""
+        return (
+            list(self.splitter.names) if self.options.has_part_files else [file.name for file in self.files]
+        )
+
+    @property
     def process_bytes(self) -> int:
         """What one process may hold in a shuffle."""
         return self.options.memory_bytes // self.options.workers

@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge.document import read_store
+from penstock.store.merge.document import DamagedStore, read_store
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.plan import MergePlan
 from penstock.store.schema import StoreSchema
@@ -22,6 +22,8 @@ def store_there(output_dir: Path) -> dict[str, Any] | None:
         return None
     try:
         return read_store(output_dir)
+    except DamagedStore as error:
+        raise ConfigError(str(error)) from error
     except DataError as error:
         raise ConfigError(f"{error}; to merge here, take it away") from error
 

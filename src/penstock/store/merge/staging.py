@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.config.errors import ConfigError, DataError
@@ -54,28 +54,47 @@ def check_ended(output_dir: Path) -> None:
 def remove_others(output_dir: Path, kept: Path | None) -> None:
     """Remove what killed merges of other inputs or with other options left; where nothing is kept, of any.
 
-    That is also what they had moved to its place already, and what was left of the store that they replaced.
+    That is also what they had moved to its place already, and what was left of the store that they replaced. Where
+    there is a whole store, all files beside it are its own: they had moved nothing yet, or everything.
     """
+    has_store = (output_dir / MANIFEST_NAME).exists()
     for folder in output_dir.glob(f"{_PREFIX}*"):
         if folder != kept:
-            if (folder / MANIFEST_NAME).exists():
-                moved = [name for name in _file_names(folder) if not (folder / name).exists()]
-                _remove(output_dir, moved)
-            if (folder / _REPLACED_NAME).exists():
-                _remove(output_dir, _file_names(folder, _REPLACED_NAME))
+            if not has_store:
+                _remove_moved(output_dir, folder)
             shutil.rmtree(folder)
 
 
-def check_free(output_dir: Path, names: Iterable[str], staging: Path) -> None:
-    """Refuse to replace files that no merge has written."""
-    if (output_dir / MANIFEST_NAME).exists() or (staging / MANIFEST_NAME).exists():
+def _remove_moved(output_dir: Path, staging: Path) -> None:
+    if (staging / MANIFEST_NAME).exists():
+        moved = [name for name in _file_names(staging) if not (staging / name).exists()]
+        _remove(output_dir, moved)
+    if (staging / _REPLACED_NAME).exists():
+        _remove(output_dir, _file_names(staging, _REPLACED_NAME))
+
+
+def remove_leftovers(output_dir: Path) -> None:
+    """Remove what merges left beside a whole store; nothing as long as one is at work, or where nobody may write."""
+    if any(output_dir.glob(f"{_PREFIX}*")):
+        with suppress(ConfigError, OSError), locked(output_dir):
+            remove_others(output_dir, None)
+
+
+def check_free(output_dir: Path, names: Iterable[str], staging: Path | None = None) -> None:
+    """Refuse to replace what is there while no manifest says that a merge has written it; all is told at once."""
+    if (output_dir / MANIFEST_NAME).exists() or (staging and (staging / MANIFEST_NAME).exists()):
         return
-    for name in names:
-        if (output_dir / name).exists():
-            raise ConfigError(
-                f"{output_dir / name}: is there, but no {MANIFEST_NAME}, so that no merge has written it and none "
-                "replaces it; move it away or choose another output_dir"
-            )
+    found = [name for name in names if (output_dir / name).exists()]
+    if found:
+        what, them = (f"{found[0]} is", "it") if len(found) == 1 else (_and_more(found), "them")
+        raise ConfigError(
+            f"{output_dir}: {what} there without a {MANIFEST_NAME}, and so no merge replaces {them}; remove or move "
+            f"{them}, or choose another output_dir"
+        )
+
+
+def _and_more(names: list[str]) -> str:
+    return f"{names[0]} and {len(names) - 1:,} more are"
 
 
 def put_in_place(staging: Path, output_dir: Path, durable: bool) -> None:

@@ -197,3 +197,31 @@ def test_samples_in_another_order_are_found(tmp_path):
 
     assert len(differences) == 5
     assert all(" of train differs at sample" in difference for difference in differences)
+
+
+def test_what_a_merge_would_refuse_is_told_where_nothing_is_merged(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out", options=WAYS["by sample"])
+    (tmp_path / "out" / "manifest.json").unlink()
+
+    (refused,) = verify(tmp_path / "out", tmp_path / "in", options=WAYS["by sample"])
+    assert refused == (
+        f"{tmp_path / 'out'}: X_train.npy and 8 more are there without a manifest.json, and so no merge replaces them; "
+        "remove or move them, or choose another output_dir"
+    )
+    (tmp_path / "in" / "preparation.json").write_text("{}")
+    assert verify(tmp_path / "out", tmp_path / "in") == [
+        f"{tmp_path / 'in'}: its batch files are not finished; run penstock prep, which goes on with them"
+    ]
+
+
+def test_a_damaged_manifest_tells_what_a_merge_needs(tmp_path):
+    write_batches(tmp_path / "in", SIZES)
+    merge(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").write_text("{")
+
+    (damaged,) = verify(tmp_path / "out", tmp_path / "in")
+    assert damaged == (
+        f"{tmp_path / 'out' / 'manifest.json'}: is damaged or no penstock store; remove it and the files of the store "
+        "beside it, and merge again, or choose another output_dir"
+    )

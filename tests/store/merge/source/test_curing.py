@@ -57,3 +57,25 @@ def test_files_that_nobody_prepared_are_written_again_by_whoever_wrote_them(tmp_
 
     with pytest.raises(DataError, match=r"; write the file again$"):
         merge(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(("content", "found"), [(b"", "it is empty"), (b"noise", "it begins with b'noise'")])
+def test_a_file_that_is_none(prepared, content, found):
+    path = prepared / "batch_1.batch"
+    path.write_bytes(content)
+
+    with pytest.raises(DataError) as told:
+        merge(prepared, prepared / "out")
+
+    assert str(told.value) == (
+        f"{path}: is no batch file, neither native nor .npz: {found}; delete that file and run penstock prep, which "
+        "writes it again"
+    )
+
+
+def test_a_file_that_is_none_among_those_that_nobody_prepared(tmp_path):
+    write_batches(tmp_path)
+    (tmp_path / "batch_0004.batch").write_bytes(b"")
+
+    with pytest.raises(DataError, match=r": it is empty; write it again, or take it away$"):
+        merge(tmp_path, tmp_path / "out")

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.config.errors import ConfigError, DataError
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.checksums import file_checksum
+from penstock.store.manifest import MANIFEST_NAME, check_finished
 from penstock.store.merge.checking.sampled_rows import row_differences
 from penstock.store.merge.document import batch_checksums, options_of, read_store
 from penstock.store.merge.options import MergeOptions
@@ -16,7 +17,7 @@ from penstock.store.merge.replacing import other_options
 from penstock.store.merge.source.batches import find_batches
 from penstock.store.merge.source.curing import curing
 from penstock.store.merge.source.reading import BatchReader
-from penstock.store.merge.staging import check_ended
+from penstock.store.merge.staging import check_ended, check_free
 from penstock.store.schema import StoreSchema
 
 _CURE = "penstock merge --restart writes the store anew"
@@ -38,9 +39,9 @@ def verify(
     """
     store, source = Path(output_dir), Path(intermediate_dir)
     try:
-        check_ended(store)
+        _check_merged(store, source, options, allow_pickle)
         document = read_store(store)
-    except DataError as error:
+    except (ConfigError, DataError) as error:
         return [str(error)]
     differences = [*_file_differences(store, document), *_option_differences(store, document, options)]
     try:
@@ -53,6 +54,18 @@ def verify(
     differences += list(_schema_differences(store, document, plan)) or _other_batches(store, document, plan)
     differences += _damaged_batches(plan, source, progress)
     return differences or list(row_differences(store, document, plan))
+
+
+def _check_merged(store: Path, source: Path, options: MergeOptions | None, allow_pickle: bool) -> None:
+    """Where no merge has finished, refuse what a merge would refuse too: it is no advice then."""
+    if (store / MANIFEST_NAME).exists():
+        return
+    check_finished(source)
+    check_ended(store)
+    wanted = options or MergeOptions()
+    with curing(source):
+        batches, source_samples = find_batches(source, wanted.names, allow_pickle, wanted.types)
+        check_free(store, plan_merge(batches, wanted, source_samples).file_names)
 
 
 def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:

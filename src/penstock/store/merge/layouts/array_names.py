@@ -8,11 +8,11 @@ from penstock.config.errors import DataError
 _SEPARATORS = "/\\"
 
 
-def check_file_name(name: str, array: str) -> None:
-    """Refuse what cannot be a file of the store, or a data set of one."""
+def check_file_name(name: str, array: str, what: str = "a file of its own") -> None:
+    """Refuse what cannot be a file of the store, or another thing in it that is named alike."""
     if not _is_name(name) or any(separator in name for separator in _SEPARATORS):
         raise DataError(
-            f"array {array!r} cannot be a file of its own: {name!r} is no name of one; give it a name without / and \\ "
+            f"array {array!r} cannot be {what}: {name!r} is no name of one; give it a name without / and \\ "
             "that does not begin with a dot"
         )
 

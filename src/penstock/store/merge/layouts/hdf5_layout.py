@@ -38,7 +38,7 @@ class Hdf5File:
 def hdf5_files(schema: StoreSchema, num_rows: Mapping[str, int]) -> tuple[Hdf5File, ...]:
     """All files of a store with so many rows in each split."""
     for spec in schema.arrays:
-        check_file_name(spec.name, spec.name)
+        check_file_name(spec.name, spec.name, "a data set")
     return tuple(_hdf5_file(f"{split}.h5", schema, split, count) for split, count in num_rows.items())
 
 
