@@ -1,5 +1,6 @@
 """`penstock check` on a run file that has only preprocessing."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,32 @@ def test_what_would_be_prepared_is_told_and_nothing_is_written(games: Desk):
     assert not Path("batches").exists()
 
 
+def test_a_memory_limit_that_prep_would_refuse_is_refused_with_one_that_does(games: Desk):
+    refused = games.penstock("check", "prep.yaml", "--memory", "20MiB")
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    told = re.fullmatch(
+        r"error: memory\.limit: is 20MiB, but the program alone takes .*iB; raise it to (\d+MiB)\n",
+        refused.stderr,
+    )
+    assert told is not None, refused.stderr
+    assert games.penstock("prep", "prep.yaml", "--memory", "20MiB").stderr.splitlines()[-1][:34] == (
+        "error: memory.limit: is 20MiB, but"
+    )
+    assert games.penstock("check", "prep.yaml", "--memory", told[1]).exit_code == 0
+    assert games.penstock("prep", "prep.yaml", "--memory", told[1]).exit_code == 0
+
+
+def test_batches_that_prep_would_refuse_are_refused(games: Desk):
+    large = ("--set", "preprocessing.batch_size=100000000", "--memory", "1GiB")
+
+    told = [
+        games.penstock(command, "prep.yaml", *large).stderr.splitlines()[-1] for command in ("check", "prep")
+    ]
+
+    assert all(line.startswith("error: preprocessing.batch_size: filling, converting and") for line in told)
+
+
 def test_what_prep_would_refuse_is_refused(games: Desk):
     done = games.penstock("check", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples")
     assert (done.exit_code, "'rawgame' has no 'smaples'" in done.stderr) == (1, True)
@@ -36,3 +63,9 @@ def test_what_prep_would_refuse_is_refused(games: Desk):
     assert done.stderr.startswith(
         "error: prep.yaml: preprocessing.output_dir: raw holds the raw file raw/game_0.txt"
     )
+    for command in ("check", "prep"):
+        done = games.penstock(command, "prep.yaml", "--set", "preprocessing.output_dir=batches/store")
+        assert done.stderr == (
+            "error: prep.yaml: preprocessing.output_dir: batches/store lies in batches, the intermediate_dir; choose "
+            "one outside of it\n"
+        )

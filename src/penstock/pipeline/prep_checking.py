@@ -2,10 +2,13 @@
 
 from penstock.config.sizes import format_size
 from penstock.pipeline.merging import merge_options, preprocessing_of
+from penstock.pipeline.prep_memory import is_measured
 from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.preparing import Preview, look_at
 from penstock.prep.preparing.summary import counted
+from penstock.runtime.limits import limit_of
+from penstock.runtime.sections import OnExceed
 from penstock.store.schema import ArraySpec
 
 _OF_PREPARATION = {"preprocessing", "memory", "data_config"}
@@ -20,7 +23,13 @@ def is_for_preparation(run: RunConfig) -> bool:
 def check_preparation(run: RunConfig) -> Preview:
     """Find the files, import the function, make the first sample, look at where everything would be written."""
     merge_options(run)
-    return look_at(preprocessing_of(run), reading_of(run))
+    section, memory = preprocessing_of(run), run.memory
+    return look_at(
+        section,
+        reading_of(run),
+        limit_bytes=limit_of(memory),
+        ends_when_exceeded=is_measured(section, memory) and memory.on_exceed is OnExceed.stop,
+    )
 
 
 def preview_lines(preview: Preview) -> list[str]:

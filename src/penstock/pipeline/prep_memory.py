@@ -25,7 +25,7 @@ def measured(
 
     None: the run file wants no measuring. What only looks at files is not logged beside them.
     """
-    if not (section.monitor_memory and memory.monitor):
+    if not is_measured(section, memory):
         yield None
         return
     monitor = MemoryMonitor(limit_of(memory), _SAMPLE_SECONDS)
@@ -35,6 +35,11 @@ def measured(
     finally:
         if is_logged:
             _log(Path(section.intermediate_dir), monitor.report)
+
+
+def is_measured(section: Preprocessing, memory: MemorySection) -> bool:
+    """Whether the run file wants memory to be looked at."""
+    return section.monitor_memory and memory.monitor
 
 
 def memory_lines(report: MemoryReport | None) -> list[str]:

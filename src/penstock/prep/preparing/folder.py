@@ -24,6 +24,7 @@ from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
 from penstock.store.batch_file import SUFFIXES
+from penstock.store.damage import DamagedFile
 from penstock.store.documents import read_document, write_document
 from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, InputRecord
 from penstock.store.schema import StoreSchema
@@ -103,8 +104,8 @@ class PrepFolder:
             return None
         try:
             body = read_document(path, _KIND, _VERSION, absent="is not there")
-        except DataError as error:
-            raise DataError(str(error).replace("write it again", _ANEW)) from None
+        except DamagedFile as error:
+            raise DamagedFile(error.problem, _ANEW) from None
         return Plan(
             settings=body["settings"],
             tasks=tuple(tuple(paths) for paths in body["tasks"]),

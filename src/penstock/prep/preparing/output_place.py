@@ -25,7 +25,7 @@ def check_output_place(section: Preprocessing) -> None:
             folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME))
         ):  # else a merge goes on there
             found = [str(path.relative_to(folder)) for name in _names(section) for path in folder.glob(name)]
-            check_free(folder, found, folder)
+            check_free(folder, found)
     except ConfigError as error:
         raise ConfigError.at(OUTPUT_DIR, str(error)) from error
 

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.prep.preparing.crew.crew_size import Room
-from penstock.prep.preparing.crew.executing import Executing, executing
+from penstock.prep.preparing.crew.executing import check_room, executing
 from penstock.prep.preparing.extraction.schema_finding import Found
 from penstock.prep.preparing.folder import LOG_NAME, Plan, PrepFolder
 from penstock.prep.preparing.inputs import list_inputs
@@ -81,11 +81,21 @@ class Preview:
         return sum(file.size_bytes for file in self.files)
 
 
-def look_at(section: Preprocessing, reading: ReadingSection | None = None) -> Preview:
-    """All that a preparation does before its first task; nothing is written."""
-    preparation = _Preparation(section, reading or ReadingSection(with_header=True), default_limit())
+def look_at(
+    section: Preprocessing,
+    reading: ReadingSection | None = None,
+    *,
+    limit_bytes: int | None = None,
+    ends_when_exceeded: bool = False,
+) -> Preview:
+    """All that a preparation does before its first task; nothing is written.
+
+    `ends_when_exceeded`: one that takes more than `limit_bytes` would be ended.
+    """
+    reading = reading or ReadingSection(with_header=True)
+    preparation = _Preparation(section, reading, default_limit() if limit_bytes is None else limit_bytes)
     with redirect_stdout(sys.stderr):
-        return preparation.preview()
+        return preparation.preview(ends_when_exceeded)
 
 
 class _Preparation:
@@ -109,14 +119,15 @@ class _Preparation:
             check_place(OUTPUT_DIR, section.output_dir, section.input_path, self._files)
             check_output_place(section)
 
-    def preview(self) -> Preview:
-        """Look at places and files, and make the first sample."""
+    def preview(self, ends_when_exceeded: bool) -> Preview:
+        """Look at places, files and memory, and make the first sample."""
         self.check_places(merges=True)
         begun = self.folder.load_plan() if self.folder.path.exists() else None
         if begun is not None:
             self.folder.going_on(begun, self._settings, self._files)
         section = self._section
         schema = self._found().schema
+        check_room(section, self._room(schema), ends_when_exceeded)
         return Preview(self._files, section.extract, schema, section.intermediate_dir, section.output_dir)
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
@@ -131,7 +142,10 @@ class _Preparation:
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
         work = self._work(plan)
-        with watching.stage("preparing"), self._executor(work, len(waiting)) as executor:
+        room = self._room(plan.schema)
+        if waiting:
+            check_room(self._section, room, watching.ends_when_exceeded)
+        with watching.stage("preparing"), executing(self._section, len(waiting), room) as executor:
             log = self.folder.path / LOG_NAME
             with Watch(log, tasks, kept, watching, executor.num_workers) as watch:
                 if plan.earlier:
@@ -143,14 +157,13 @@ class _Preparation:
         watch.write("end", **summary.as_record())
         return summary
 
-    def _executor(self, work: Work, num_tasks: int) -> AbstractContextManager[Executing]:
-        room = Room(
+    def _room(self, schema: StoreSchema) -> Room:
+        return Room(
             cores=available_cores(),
             limit_bytes=self._limit_bytes,
             process_bytes=tree_bytes(),
-            batch_bytes=work.batch_size * work.schema.row_bytes,
+            batch_bytes=self._section.batch_size * schema.row_bytes,
         )
-        return executing(self._section, num_tasks, room)
 
     def _plan(self, keep_done: bool) -> Plan:
         """What was begun here before, if it is the same as what is wanted now; else what begins now."""

@@ -35,6 +35,11 @@ class WatchOptions:
     """End when more memory was measured than allowed."""
     stop: StopRequest | None = None
 
+    @property
+    def ends_when_exceeded(self) -> bool:
+        """Whether somebody measures memory and ends a preparation that takes too much."""
+        return self.monitor is not None and self.stops_when_exceeded
+
     def stage(self, name: str) -> AbstractContextManager[None]:
         """Count the memory of what happens inside a `with` block for this stage."""
         return stage_of(self.monitor, name)

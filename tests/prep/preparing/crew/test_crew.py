@@ -202,9 +202,10 @@ def test_one_worker_that_takes_too_much_ends_it(desk: Path):
 def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
     write_games(desk / "raw", [1, 1])
 
-    with MemoryMonitor(tree_bytes() // 2, 0.1) as monitor:
+    limit_bytes = tree_bytes() // 2
+    with MemoryMonitor(limit_bytes, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
         with pytest.raises(
-            BudgetExceeded, match=r"allowed; raise memory\.limit: the program alone takes .*iB;"
+            BudgetExceeded, match=r"^memory\.limit: is .*iB, but the program alone takes .*iB; raise it to "
         ):
-            prepare(section(desk, parallel=True, num_workers=1), watching=watching)
+            prepare(section(desk, parallel=True, num_workers=1), limit_bytes=limit_bytes, watching=watching)

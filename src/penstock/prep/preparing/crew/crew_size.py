@@ -22,6 +22,8 @@ _LEAST_WORKER_BYTES = 48 * MIB
 """An interpreter with NumPy and pyarrow, beside what it shares with others."""
 _NEVER_REFUSED_BYTES = 16 * MIB
 """Batches that take so little are not what a limit is too low for."""
+_SPARE_BYTES = 16 * MIB
+"""A program does not take the same every time: so much more than it takes now is advised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +65,44 @@ def crew_size(wanted: int | None, num_tasks: int, room: Room) -> CrewSize:
 
 def check_batch_fits(batch_size: int, room: Room, apart: bool) -> None:
     """Refuse batches that not even a single process can hold; `apart`: that is another one than this."""
-    needed_bytes = _BATCH_COPIES * room.batch_bytes
-    others_bytes = room.process_bytes + (_LEAST_WORKER_BYTES if apart else 0)
-    left_bytes = max(0, room.limit_bytes - others_bytes)
+    needed_bytes, left_bytes = _BATCH_COPIES * room.batch_bytes, _left_bytes(room, apart)
     if needed_bytes <= max(left_bytes, _NEVER_REFUSED_BYTES):
         return
     row_bytes = room.batch_bytes // batch_size
-    fitting = left_bytes // (_BATCH_COPIES * row_bytes)
-    enough_bytes = others_bytes + (needed_bytes if fitting else _BATCH_COPIES * row_bytes)
-    advice = f"set batch_size to {fitting}, or raise" if fitting else "raise"
     raise BudgetExceeded(
         f"preprocessing.batch_size: filling, converting and writing {batch_size:,} samples of {format_size(row_bytes)} "
         f"each takes up to {format_size(needed_bytes)}, but memory.limit of {format_size(room.limit_bytes)} leaves "
-        f"{format_size(left_bytes)} for it; {advice} memory.limit to {math.ceil(enough_bytes / MIB)}MiB"
+        f"{format_size(left_bytes)} for it; {_advice(row_bytes, room, apart)}"
     )
+
+
+def check_program_fits(room: Room, apart: bool) -> None:
+    """Refuse a limit below what this program takes before it has begun; the one that is advised does for all of it."""
+    if room.process_bytes >= room.limit_bytes:
+        raise BudgetExceeded(
+            f"memory.limit: is {format_size(room.limit_bytes)}, but the program alone takes "
+            f"{format_size(room.process_bytes)}; raise it to {_enough(room, room.batch_bytes, apart)}"
+        )
+
+
+def _advice(row_bytes: int, room: Room, apart: bool) -> str:
+    """A limit that does for the batches, and batches that do for the limit, or for one that has to be raised anyway."""
+    enough = _enough(room, room.batch_bytes, apart)
+    fitting = _left_bytes(room, apart) // (_BATCH_COPIES * row_bytes)
+    if fitting:
+        return f"set batch_size to {fitting}, or raise memory.limit to {enough}"
+    return f"raise memory.limit to {enough}, or to {_enough(room, row_bytes, apart)} and set batch_size to 1"
+
+
+def _others_bytes(room: Room, apart: bool) -> int:
+    """What is taken beside batches."""
+    return room.process_bytes + (_LEAST_WORKER_BYTES if apart else 0)
+
+
+def _left_bytes(room: Room, apart: bool) -> int:
+    return max(0, room.limit_bytes - _others_bytes(room, apart))
+
+
+def _enough(room: Room, batch_bytes: int, apart: bool) -> str:
+    enough_bytes = _others_bytes(room, apart) + _BATCH_COPIES * batch_bytes + _SPARE_BYTES
+    return f"{math.ceil(enough_bytes / MIB)}MiB"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.prep.preparing.crew.crew_size import Room, check_batch_fits, crew_size
+from penstock.prep.preparing.crew.crew_size import Room, check_batch_fits, check_program_fits, crew_size
 from penstock.prep.preparing.crew.printing import lines_of_this_process
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
@@ -26,8 +26,6 @@ class Executing:
 @contextmanager
 def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Executing]:
     """What the run file asks for, ready to run."""
-    if num_tasks and section.executor is not Executor.ray:
-        check_batch_fits(section.batch_size, room, apart=section.parallel)
     if not section.parallel or not num_tasks:
         yield Executing(0, run_here)
     elif section.executor is Executor.ray:
@@ -41,6 +39,15 @@ def executing(section: Preprocessing, num_tasks: int, room: Room) -> Iterator[Ex
 
         size = crew_size(section.num_workers, num_tasks, room)
         yield Executing(size.start, partial(run_in_processes, size))
+
+
+def check_room(section: Preprocessing, room: Room, ends_when_exceeded: bool) -> None:
+    """Refuse what cannot be done in the memory of this machine; `ends_when_exceeded`: nor may it take more."""
+    if section.executor is Executor.ray:
+        return
+    check_batch_fits(section.batch_size, room, apart=section.parallel)
+    if ends_when_exceeded:
+        check_program_fits(room, apart=section.parallel)
 
 
 def run_here(work: Work, tasks: Sequence[Task], watch: Watch) -> None:
