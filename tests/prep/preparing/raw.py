@@ -87,8 +87,9 @@ def samples(path):
 def arrays(path):
     """All lines at once."""
     table = np.loadtxt(path, ndmin=2)
-    masks = np.eye(4, dtype=np.int8)[table[:, 0].astype(int) % 4]
-    yield {"strategic_features": table[:, 1:], "labels_action": table[:, 0], "masks_action": masks}
+    labels = table[:, 0].astype(int)
+    masks = np.eye(4, dtype=np.int8)[labels % 4]
+    yield {"strategic_features": table[:, 1:], "labels_action": labels, "masks_action": masks}
 
 def nested(path):
     """All lines at once, in the form of a sample."""

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
@@ -190,10 +190,9 @@ class _Preparation:
 
     def _work(self, plan: Plan) -> Work:
         section = self._section
-        declared = self._extraction.declared.model_copy(update=dict(plan.columns))
         return Work(
             folder=self.folder.path,
-            extraction=replace(self._extraction, declared=declared),
+            extraction=self._extraction.with_columns(plan.columns),
             schema=plan.schema,
             batch_size=section.batch_size,
             layout=section.layout.value,

@@ -53,6 +53,30 @@ def test_a_file_with_other_columns_is_refused(table_desk: Path):
     )
 
 
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        (
+            "gold,wood,labels_move,stone",
+            "column 'stone' is not in the first file that has samples; name the features",
+        ),
+        (
+            "gold,wood,labels_move,labels_unit",
+            "column 'labels_unit', of head 'unit', is not in the first file",
+        ),
+        ("gold,wood,labels_move,gold", "column 'gold': stands 2 times in this file"),
+    ],
+)
+def test_a_table_with_a_further_column_is_refused(table_desk: Path, columns: str, problem: str):
+    other = table_desk / "raw" / "part_1.csv"
+    other.write_text(f"{columns}\n10,20,1,7\n")
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(table_desk, extract="tabular:tables"))
+
+    assert str(error.value).startswith(f"{other}: {problem}")
+
+
 def test_the_first_order_holds_when_one_goes_on(table_desk: Path):
     first = section(table_desk, extract="tabular:tables")
     prepare(first)

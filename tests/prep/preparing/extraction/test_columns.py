@@ -106,7 +106,7 @@ def test_all_files_have_the_columns_of_the_first(tmp_path: Path):
     write_rows(tmp_path / "raw" / "0.parquet", ROWS)
     write_rows(tmp_path / "raw" / "1.parquet", dict(reversed(ROWS.items())) | {"new": [7] * 5})
 
-    prepare(section(tmp_path, extract=None))
+    prepare(section(tmp_path, extract=None, schema={"feature_columns": ["price", "age"]}))
 
     features = prepared_arrays(tmp_path / "batches")["strategic_features"]
     assert (
@@ -114,6 +114,86 @@ def test_all_files_have_the_columns_of_the_first(tmp_path: Path):
         == features[5:].tolist()
         == np.stack([ROWS["price"], ROWS["age"]], axis=1).tolist()
     )
+
+
+NOT_FIRST = "is not in the first file that has samples; name the"
+
+
+@pytest.mark.parametrize(
+    ("further", "schema", "problem"),
+    [
+        (
+            {"new": [7] * 5},
+            {},
+            f"column 'new' {NOT_FIRST} features in preprocessing.schema.feature_columns",
+        ),
+        (
+            {"labels_sell": [0] * 5},
+            {"feature_columns": ["age"]},
+            f"column 'labels_sell', of head 'sell', {NOT_FIRST} heads in preprocessing.schema.label_columns",
+        ),
+        (
+            {"masks_buy": [[0]] * 5},
+            {"label_columns": {"buy": "labels_buy"}},
+            f"column 'masks_buy', of head 'buy', {NOT_FIRST} heads in preprocessing.schema.mask_columns",
+        ),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_column_that_only_later_files_have(
+    tmp_path: Path, suffix: str, further: dict[str, Any], schema: dict[str, Any], problem: str
+):
+    (tmp_path / "raw").mkdir()
+    write_rows(tmp_path / "raw" / f"0{suffix}", ROWS)
+    write_rows(tmp_path / "raw" / f"1{suffix}", ROWS | further)
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(tmp_path, extract=None, schema=schema))
+
+    assert str(error.value) == f"{tmp_path}/raw/1{suffix}: {problem}"
+
+
+def test_a_head_that_only_later_files_have_where_the_first_has_none(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw/0.csv").write_text("price\n1\n")
+    (tmp_path / "raw/1.csv").write_text("price,labels_buy\n1,1\n")
+
+    with pytest.raises(
+        FileFailed, match=rf"1\.csv: column 'labels_buy', of head 'buy', {NOT_FIRST} heads in"
+    ):
+        prepare(section(tmp_path, extract=None))
+
+
+def test_columns_beside_those_that_are_named_may_come_and_go(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    write_rows(tmp_path / "raw" / "0.parquet", LISTS)
+    write_rows(tmp_path / "raw" / "1.parquet", LISTS | {"labels_sell": [0] * 5, "name": ["x"] * 5})
+    named = {
+        "feature_columns": ["price"],
+        "label_columns": {"buy": "labels_buy"},
+        "mask_columns": {"buy": "masks_buy"},
+    }
+
+    prepare(section(tmp_path, extract=None, schema=named))
+
+    arrays = prepared_arrays(tmp_path / "batches")
+    assert {name: len(array) for name, array in arrays.items()} == {
+        "strategic_features": 10,
+        "labels_buy": 10,
+        "masks_buy": 10,
+    }
+
+
+def test_two_columns_of_one_name(tmp_path: Path):
+    (tmp_path / "raw").mkdir()
+    column = pa.array([1.0])
+    path = tmp_path / "raw" / "0.parquet"
+    pq.write_table(pa.Table.from_arrays([column, column, column], ["price", "age", "age"]), path)
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(tmp_path, extract=None))
+
+    assert str(error.value) == f"{path}: column 'age': stands 2 times in this file"
 
 
 def test_a_value_beyond_its_type_is_named(tmp_path: Path):

@@ -10,6 +10,10 @@ from penstock.prep.preparing.preparing import prepare
 from tests.prep.preparing.raw import prepared_arrays, section
 
 ADVICE = "correct it, or do without the column: preprocessing.schema.feature_columns names the features"
+LABEL_ADVICE = (
+    "correct it, or take another column: preprocessing.schema.label_columns names those of the heads"
+)
+FILL = "is null; set preprocessing.schema.fill_value to the number that stands for it, or leave the row out"
 
 
 def write_table(desk: Path, odd: str) -> Path:
@@ -56,8 +60,75 @@ def test_a_missing_number_is_filled(desk: Path):
     assert prepared_arrays(desk / "batches")["strategic_features"][15_000].tolist() == [15_000, -1]
 
 
+def write_files(desk: Path, *texts: str) -> list[Path]:
+    (desk / "raw").mkdir()
+    paths = [desk / "raw" / f"{number}.csv" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return paths
+
+
+FULL = "gold,wood\n1,2\n3,4\n"
+
+
+@pytest.mark.parametrize("schema", [{}, {"feature_columns": ["gold", "wood"]}])
+@pytest.mark.parametrize("empty", ["gold,wood\n1,\n3,\n", "gold,wood\n1,NA\n3,\n"])
+def test_a_column_that_is_empty_in_a_whole_file_is_filled(desk: Path, empty: str, schema: dict):
+    first, *_ = write_files(desk, empty, FULL, empty)
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None, schema=schema))
+    prepare(section(desk, extract=None, schema={"fill_value": -1} | schema))
+
+    assert str(error.value).startswith(f"{first}: row 0: column 'wood': {FILL}")
+    found = prepared_arrays(desk / "batches")["strategic_features"].tolist()
+    assert found == [[1, -1], [3, -1], [1, 2], [3, 4], [1, -1], [3, -1]]
+
+
+def test_numbers_are_read_where_no_sampled_row_has_one(desk: Path):
+    rows = [f"{row},{'2.5' if row == 150_000 else ''}\n" for row in range(300_000)]
+    write_files(desk, "gold,wood\n" + "".join(rows))
+
+    prepare(section(desk, extract=None, batch_size=100_000, schema={"fill_value": -1}))
+
+    found = prepared_arrays(desk / "batches")["strategic_features"][:, 1]
+    assert (found[150_000], found[150_001], len(found)) == (2.5, -1, 300_000)
+
+
+@pytest.mark.parametrize("fill_value", [None, 0])
+def test_the_first_that_is_really_no_number_is_blamed(desk: Path, fill_value: float | None):
+    (path,) = write_files(desk, "gold,wood\n1,7\n2,\n3,NA\n4,abc\n")
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None, schema={"fill_value": fill_value}))
+
+    assert str(error.value) == f"{path}: row 3: column 'wood': value 'abc' is no number; {ADVICE}"
+
+
+def test_a_word_among_labels(desk: Path):
+    (path,) = write_files(desk, "gold,labels_move\n1,7\n2,\n3,left\n")
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None))
+
+    assert (
+        str(error.value) == f"{path}: row 2: column 'labels_move': value 'left' is no number; {LABEL_ADVICE}"
+    )
+
+
+def test_labels_are_never_filled(desk: Path):
+    (path,) = write_files(desk, "gold,labels_move\n1,\n2,\n")
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None, schema={"fill_value": 0}))
+
+    assert str(error.value).startswith(
+        f"{path}: row 0: column 'labels_move': is null; correct it, or leave the row"
+    )
+
+
 def test_a_long_text_is_cut():
-    error = text_in([None, "7", "x" * 50], "a", "b", 10)
+    error = text_in([None, "7", "", "x" * 50], "a", "b", 9)
 
     assert str(error) == f"a: row 12: column 'b': value '{'x' * 40}...' is no number; {ADVICE}"
     assert text_in([1, None, "2.5"], "a", "b") is None

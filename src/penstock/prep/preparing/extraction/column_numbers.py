@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.preparing.extraction.text_values import is_text, text_in
 
 Values = NDArray[Any]
 
@@ -67,8 +66,6 @@ def column_numbers(column: Any, file: str, name: str, first_row: int = 0) -> Val
         row = first_row + pc.index(column.is_null(), True).as_py()
         raise DataError.at(f"is null; {_NOT_FILLED}", file=file, row=row, column=name)
     if not holds_numbers(kind):
-        if is_text(kind) and (error := text_in(column.to_pylist(), file, name, first_row)) is not None:
-            raise error
         raise DataError.at(f"holds {kind}, not numbers", file=file, column=name)
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _list_numbers(column, file, name, first_row)

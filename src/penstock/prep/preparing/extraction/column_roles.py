@@ -16,6 +16,7 @@ from penstock.prep.preparing.extraction.column_numbers import (
     wide,
     with_fill_value,
 )
+from penstock.prep.preparing.extraction.text_values import FEATURE_COLUMNS, is_text, text_in
 from penstock.prep.preparing.inputs import natural_key
 from penstock.prep.sections import SampleSchema
 from penstock.readers.origin import ROW_COLUMN
@@ -49,6 +50,12 @@ class Roles:
     def number_columns(self) -> tuple[str, ...]:
         """All but that of groups, which need not be numbers."""
         return replace(self, group=None).columns
+
+    def key_of(self, column: str) -> str:
+        """The key of the schema that names columns like one of these."""
+        if column in self.labels.values():
+            return "label_columns"
+        return "mask_columns" if column in self.masks.values() else FEATURE_COLUMNS
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -85,6 +92,7 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
             declared.mask_prefix,
         )  # a label is no feature though no head has it
         others = [name for name in names if name not in {*taken, *grouped} and not name.startswith(prefixes)]
+        _check_once(file, names, others)
         features = _others(file, columns, others, may_be_none=bool(grouped))
     both = next((name for name in (*features, *grouped) if name in taken and name != group_key), None)
     if both is not None:
@@ -92,7 +100,9 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
         raise DataError(
             f"{file}: column '{both}' is a feature and a label or mask; leave it out of {_SCHEMA}.{key}"
         )
-    return Roles(features, groups, labels, masks, group_key)
+    roles = Roles(features, groups, labels, masks, group_key)
+    _check_once(file, names, roles.columns)
+    return roles
 
 
 def _feature_groups(file: str, names: Sequence[str], declared: SampleSchema) -> dict[str, tuple[str, ...]]:
@@ -156,6 +166,12 @@ def _check_present(file: str, names: Sequence[str], name: str, who: str) -> None
         raise DataError(f"{file}: has no column '{name}', which {who}; {hint(name, names)}")
 
 
+def _check_once(file: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if (num_times := names.count(name)) > 1:
+            raise DataError.at(f"stands {num_times} times in this file", file=file, column=name)
+
+
 def batch_arrays(
     batch: pa.RecordBatch, roles: Roles, declared: SampleSchema, file: str, first_row: int
 ) -> dict[str, Values]:
@@ -163,6 +179,10 @@ def batch_arrays(
 
     def numbers(name: str, filled: bool = False) -> Values:
         column = batch.column(name)
+        if is_text(column.type):
+            error = text_in(column.to_pylist(), file, name, first_row, roles.key_of(name))
+            if error is not None:
+                raise error
         if filled:
             column = with_fill_value(column, declared.fill_value, file, name, first_row)
         return column_numbers(column, file, name, first_row)

@@ -1,7 +1,7 @@
 """A raw file -> samples or arrays: by the user's function, or column by column through the readers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from penstock.config.sizes import MIB
 from penstock.prep.preparing.extraction.column_roles import NoNumbers, Roles, batch_arrays, find_roles
 from penstock.prep.preparing.extraction.extract_function import load_extract
 from penstock.prep.preparing.extraction.feature_groups import split_arrays, split_sample
+from penstock.prep.preparing.extraction.further_columns import check_further, told_by_first
 from penstock.prep.preparing.extraction.split_groups import groups_of, sample_group
-from penstock.prep.preparing.extraction.text_values import is_text, text_in_file
+from penstock.prep.preparing.extraction.text_values import is_text, text_in_file, text_numbers
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks
@@ -58,6 +59,8 @@ class Extraction:
     reading: ReadingSection
     group_key: str | None = None
     """What tells the group of a sample, where splits keep groups together."""
+    told_by_first: tuple[str, ...] = ()
+    """Keys of the schema that the columns of the first file have filled; others must have no further ones."""
 
     @property
     def names(self) -> ArrayNames:
@@ -77,11 +80,11 @@ class Extraction:
             found = self._survey(file)
             if not found.num_rows:  # nobody knows the types of its columns
                 return None
-            with self._finding_text(file):
-                extraction = self._with_columns(found.columns, file.path)
+            extraction = self._with_roles(self._file_roles(found.columns, file))
         for given in extraction._given(file):
             if self.place is not None and isinstance(given, _COLUMNS):
-                extraction = self._with_columns(given.schema, file.path)
+                roles = find_roles(given.schema, self.declared, self.group_key, file.path)
+                extraction = self._with_roles(roles)
             for item in extraction._understood(given, file.path, 0):
                 if not isinstance(item, Arrays) or item.num_samples:
                     return extraction, item
@@ -95,17 +98,27 @@ class Extraction:
                 yield item
                 number += item.num_samples if isinstance(item, Arrays) else 1
 
-    def _with_columns(self, columns: pa.Schema, file: str) -> "Extraction":
+    def with_columns(self, columns: Mapping[str, Any]) -> "Extraction":
+        """With the columns of the first file, by the keys of the schema that name them.
+
+        A function that gives samples has none: then they are as declared.
+        """
+        declared = self.declared
+        has_columns = self.place is None or any(columns[key] != getattr(declared, key) for key in columns)
+        told = told_by_first(columns, declared) if has_columns else ()
+        return replace(self, declared=declared.model_copy(update=dict(columns)), told_by_first=told)
+
+    def _with_roles(self, roles: Roles) -> "Extraction":
         """These columns, in this order, are those of all files, which may have them in another."""
-        roles = find_roles(columns, self.declared, self.group_key, file)
         named_groups = {group: list(names) for group, names in roles.feature_groups.items()}
-        known = {
-            "feature_columns": list(roles.features),
-            "feature_groups": {**self.declared.feature_groups, **named_groups},
-            "label_columns": dict(roles.labels),
-            "mask_columns": dict(roles.masks),
-        }
-        return replace(self, declared=self.declared.model_copy(update=known))
+        return self.with_columns(
+            {
+                "feature_columns": list(roles.features),
+                "feature_groups": {**self.declared.feature_groups, **named_groups},
+                "label_columns": dict(roles.labels),
+                "mask_columns": dict(roles.masks),
+            }
+        )
 
     def _given(self, file: DataFile) -> Iterable[Any]:
         if self.place is None:
@@ -121,15 +134,18 @@ class Extraction:
         if not found.num_rows:
             return
         columns = found.columns
-        with self._finding_text(file):
-            roles = find_roles(columns, self.declared, self.group_key, file.path)
-        for name in roles.number_columns:
-            if is_text(columns.field(name).type):
-                raise text_in_file(self.reading, file, name)
+        roles = self._file_roles(columns, file)
+        check_further(columns.names, self.declared, self.group_key, self.told_by_first, file.path)
+        texts = [name for name in roles.number_columns if is_text(columns.field(name).type)]
+        for name in texts:
+            error = text_in_file(self.reading, file, name, roles.key_of(name))
+            if error is not None:
+                raise error
         found = self._survey(file, roles.columns)
         share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, READER_BYTES)))
         with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
-            yield from batches
+            for batch in batches:
+                yield _with_numbers(batch, texts)
 
     def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
         """Look at a file; a group of a CSV file is the text that is written there, also in a column of digits."""
@@ -137,13 +153,20 @@ class Extraction:
         is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
         return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
 
-    @contextmanager
-    def _finding_text(self, file: DataFile) -> Iterator[None]:
-        """Where a column is no feature since it holds text: with the row and value that say so."""
-        try:
-            yield
-        except NoNumbers as error:
-            raise text_in_file(self.reading, file, error.column) from None
+    def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
+        """What the columns of a file are. One with text is no feature, unless all in it is missing or a number.
+
+        The error has the row and value that say so.
+        """
+        while True:
+            try:
+                return find_roles(columns, self.declared, self.group_key, file.path)
+            except NoNumbers as error:
+                word = text_in_file(self.reading, file, error.column)
+                if word is not None:
+                    raise word from None
+                place = columns.get_field_index(error.column)
+                columns = columns.set(place, pa.field(error.column, pa.float64()))
 
     def _understood(self, given: Any, file: str, number: int) -> Iterator[Item]:
         if isinstance(given, pa.RecordBatch):
@@ -172,6 +195,7 @@ class Extraction:
 
     def _of_batch(self, batch: pa.RecordBatch, file: str, number: int) -> Arrays:
         roles = find_roles(batch.schema, self.declared, self.group_key, file)
+        check_further(batch.schema.names, self.declared, self.group_key, self.told_by_first, file)
         self._check_named(roles, file)
         arrays = split_arrays(batch_arrays(batch, roles, self.declared, file, number), self.declared, file)
         if self.group_key is not None:
@@ -215,6 +239,13 @@ class Extraction:
             groups = given.get(self.group_key)
             arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
         return Arrays(arrays)
+
+
+def _with_numbers(batch: pa.RecordBatch, texts: Sequence[str]) -> pa.RecordBatch:
+    """With numbers in place of texts that are numbers or missing."""
+    for name in texts:
+        batch = batch.set_column(batch.schema.get_field_index(name), name, text_numbers(batch.column(name)))
+    return batch
 
 
 def _without_features(names: Sequence[str]) -> str:
