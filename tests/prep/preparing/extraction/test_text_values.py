@@ -1,7 +1,10 @@
 """Text among numbers: its row and value are told."""
 
+import datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
@@ -124,6 +127,41 @@ def test_labels_are_never_filled(desk: Path):
 
     assert str(error.value).startswith(
         f"{path}: row 0: column 'labels_move': is null; correct it, or leave the row"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pa.array([None, datetime.date(2026, 11, 16)]), "2026-11-16"),
+        (pa.array([["left"], []]), "['left']"),
+        (pa.array(["7", "left"]).dictionary_encode(), "left"),
+        (pa.array(["7", "1_000"], pa.large_string()), "1_000"),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_what_is_neither_text_nor_number(desk: Path, column: pa.Array, shown: str):
+    (desk / "raw").mkdir()
+    path = desk / "raw" / "a.parquet"
+    pq.write_table(pa.table({"gold": [1.0, 2.0], "wood": column}), path)
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None))
+
+    assert str(error.value).startswith(f"{path}: row ")
+    assert str(error.value).endswith(f"column 'wood': value {shown!r} is no number; {ADVICE}")
+
+
+def test_numbers_that_a_file_declares_to_be_text(desk: Path):
+    (desk / "raw").mkdir()
+    path = desk / "raw" / "a.parquet"
+    pq.write_table(pa.table({"gold": [1.0, 2.0], "wood": ["", "7"]}), path)
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract=None))
+
+    assert str(error.value) == (
+        f"{path}: column 'wood': holds numbers written as text; declare its type in data_config.input_fields"
     )
 
 

@@ -34,7 +34,7 @@ def text_in(
     `key` is the one of the schema that names columns like this.
     """
     for row, value in enumerate(values, first_row):
-        if value is not None and value not in _MISSING and not _is_number(value):
+        if value is not None and not _is_number(value):
             text = str(value)
             shown = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
             return DataError.at(_advice(key), file=file, row=row, column=column, value=shown)
@@ -53,10 +53,12 @@ def text_in_file(
     with closing(iter(read_blocks(found, Share("the reader", found.least_bytes)))) as batches:  # type: ignore[type-var]
         for batch in batches:
             values = batch.column(column)
-            try:
-                has_numbers |= text_numbers(values).null_count < len(values)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # the latter of what is no text either
-                return text_in(values.to_pylist(), file.path, column, row, key)
+            numbers = _numbers(values)
+            if numbers is None:
+                error = text_in(values.to_pylist(), file.path, column, row, key)
+                if error is not None:
+                    return error
+            has_numbers |= (values if numbers is None else numbers).null_count < len(values)
             row += batch.num_rows
     if not has_numbers or (key == FEATURE_COLUMNS and dataset_type_of(reading, [file]) == "CsvDataset"):
         return None
@@ -73,6 +75,14 @@ def text_numbers(values: Any) -> Any:
     return pc.if_else(is_missing, pa.scalar(None, values.type), values).cast(pa.float64())
 
 
+def _numbers(values: Any) -> Any:
+    """Those of texts; None where one is no number, and of what is no text."""
+    try:
+        return text_numbers(values) if is_text(values.type) else None
+    except pa.ArrowInvalid:
+        return None
+
+
 def is_text(kind: Any) -> bool:
     """Whether a type is that of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -87,8 +97,11 @@ def _advice(key: str) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    """Whether it is one, or stands for one that is missing."""
     try:
-        pa.scalar(value).cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if isinstance(value, str):
+            return value in _MISSING or pa.scalar(value).cast(pa.float64()).is_valid
+        float(value)
+    except (TypeError, ValueError):
         return False
     return True
