@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from penstock.config.sizes import MIB
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
@@ -55,32 +57,31 @@ def test_what_happens_between_stages_belongs_to_the_one_before():
     assert peaks["first"] - peaks["start"] > 64 * MIB
 
 
+@contextmanager
+def child(program: str = "") -> Iterator[None]:
+    """A process that has run a program, and waits."""
+    waiting = f"import sys; {program or 'pass'}; print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        yield
+        process.stdin.close()
+
+
 def test_children_count():
     alone = tree_bytes()
-    program = "import sys; block = bytearray(64 << 20); print('ready', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
-        assert child.stdout.readline() == "ready\n"
+    with child("block = bytearray(64 << 20)"):
         together = tree_bytes()
-        child.stdin.close()
 
     assert together - alone > 64 * MIB
 
 
 def test_processes_that_were_there_before_are_not_told_as_started():
-    program = "print('ready', flush=True); import sys; sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
-        assert child.stdout.readline() == "ready\n"
-        with MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
-            pass
-        child.stdin.close()
+    with child(), MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
+        pass
 
     assert monitor.report.started_peak_bytes < MIB
 
