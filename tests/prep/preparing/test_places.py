@@ -9,6 +9,7 @@ from penstock.config.errors import ConfigError
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.places import OUTPUT_DIR, check_place, check_writable
 from penstock.prep.preparing.preparing import prepare
+from penstock.store.merge import MergeOptions, merge
 from tests.prep.preparing.raw import content, section, write_games
 
 
@@ -78,6 +79,19 @@ def test_folders_apart(raw: Path, input_path: str):
     del raw
 
     check_place(OUTPUT_DIR, "data/processed", input_path, list_inputs(input_path, of_any_kind=True))
+
+
+@pytest.mark.parametrize("target", ["npy", "parquet", "ipc", "hdf5"])
+def test_every_file_of_a_store_would_be_found_by_its_name(desk: Path, target: str):
+    write_games(desk / "raw", [3])
+    prepared = section(desk, target=target)
+    prepare(prepared)
+    merge(prepared.intermediate_dir, prepared.output_dir, options=MergeOptions(target=target))
+
+    for path in Path(prepared.output_dir).rglob("*.*"):
+        if path.is_file():
+            with pytest.raises(ConfigError, match="looks for raw files"):
+                check_place(OUTPUT_DIR, prepared.output_dir, f"{desk}/**/{path.name[:5]}*{path.suffix}", [])
 
 
 def test_nothing_is_written_where_raw_files_are(desk: Path):

@@ -21,9 +21,8 @@ def check_output_place(section: Preprocessing) -> None:
     folder = Path(section.output_dir)
     try:
         store_there(folder)
-        if not any(
-            folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME))
-        ):  # else a merge goes on there
+        merge_goes_on = any(folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME)))
+        if not merge_goes_on:
             found = [str(path.relative_to(folder)) for name in _names(section) for path in folder.glob(name)]
             check_free(folder, found)
     except ConfigError as error:

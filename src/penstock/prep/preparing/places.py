@@ -24,8 +24,10 @@ _WRITTEN = (
     "manifest.json",
     "log.jsonl",
     "X_train.npy",
-    "part_00000.parquet",
-    "part_00000.arrow",
+    "labels_train.npz",
+    "masks_train.npz",
+    "part-00000.parquet",
+    "part-00000.arrow",
     "train.h5",
 )
 """Names like those of all files that a preparation and a merge write."""
