@@ -81,7 +81,7 @@ def measure(folder: Path, num_workers: int, found: Found) -> None:
         "verbose": False,
     }
     run_file.write_text(yaml.safe_dump({"preprocessing": preprocessing}))
-    command = [sys.executable, "-m", "penstock.cli.app", "prep", str(run_file), "--skip-merge", "--plain"]
+    command = [sys.executable, "-m", "penstock", "prep", str(run_file), "--skip-merge", "--plain"]
     subprocess.run(
         command,
         env={**os.environ, "PYTHONPATH": str(EXTRACT_FOLDER)},

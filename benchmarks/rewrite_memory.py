@@ -57,7 +57,7 @@ def measure(words: list[str], kind: str, memory: str, data: Path, out: Path) -> 
 
 def run(*words: str) -> int:
     """Run a command to its end, and give the most bytes that its processes took."""
-    command = [sys.executable, "-m", "penstock.cli.app", *words]
+    command = [sys.executable, "-m", "penstock", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak_bytes = 0
     while process.poll() is None:

@@ -61,7 +61,7 @@ def measure(folder: Path, num_rows: int, memory: str) -> int:
 def penstock(*words: str | Path) -> None:
     """Run a command; its errors are ours."""
     subprocess.run(
-        [sys.executable, "-m", "penstock.cli.app", *map(str, words)], check=True, capture_output=True
+        [sys.executable, "-m", "penstock", *map(str, words)], check=True, capture_output=True
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
-settings.register_profile("penstock", deadline=None)
+settings.register_profile("penstock", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile("penstock")
 
 

@@ -12,9 +12,12 @@ Runs before anything is installed: standard library only, and an old Python must
 
 import sys
 
-if sys.version_info < (3, 11):
+SUPPORTED = ((3, 11), (3, 12), (3, 13))
+"""The versions that every pinned package has wheels for."""
+
+if sys.version_info[:2] not in SUPPORTED:
     sys.exit(
-        "setup: Penstock needs Python 3.11 or newer and {} is {}.{}; name another one: "
+        "setup: Penstock needs Python 3.11, 3.12 or 3.13 and {} is {}.{}; name another one: "
         "make setup PYTHON=python3.11".format(sys.executable, *sys.version_info[:2])
     )
 
@@ -40,10 +43,13 @@ PYTHON = VENV / "bin" / "python"
 CONFLICTING, REPLACEMENT = "fbgemm-gpu", "fbgemm-gpu-cpu"
 """The CUDA build, which torchrec asks for, and the CPU build; both fill the same folder."""
 
+PYTORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's public index of CPU builds; the default package index has only the CUDA build for Linux."""
+
 NO_CPU_TORCH = (
-    "pip could not install the CPU build {torch} (its messages are above). Set PIP_EXTRA_INDEX_URL to the "
-    "index that PyTorch's installation page names for CPU, or PIP_FIND_LINKS to a folder with the wheel, "
-    "and run make setup again (docs/install.md)"
+    "neither the indexes that pip is configured with nor {index} gave {torch} (pip's messages are above). Set "
+    "PIP_FIND_LINKS to a folder with the wheel, or PIP_EXTRA_INDEX_URL to a mirror that has it, and run make "
+    "setup again (docs/install.md)"
 )
 
 
@@ -121,7 +127,7 @@ def ensure_venv() -> tuple[str, Path]:
 
 
 def ask_venv() -> tuple[str, Path] | None:
-    """Version and site-packages of the Python in .venv; None without one that runs and is new enough."""
+    """Version and site-packages of the Python in .venv; None without one that runs and is supported."""
     question = "import sys, sysconfig; print(sys.version.split()[0], sysconfig.get_path('purelib'))"
     try:
         answer = subprocess.run([PYTHON, "-I", "-c", question], capture_output=True, text=True, check=True)
@@ -129,7 +135,7 @@ def ask_venv() -> tuple[str, Path] | None:
         return None
     version, _, site_folder = answer.stdout.strip().partition(" ")
     major, minor = version.split(".")[:2]
-    return (version, Path(site_folder)) if (int(major), int(minor)) >= (3, 11) else None
+    return (version, Path(site_folder)) if (int(major), int(minor)) in SUPPORTED else None
 
 
 def bring_in(part: Part, python_version: str, site_folder: Path) -> None:
@@ -178,7 +184,7 @@ def repair(damages: Sequence[Damage], site: SitePackages) -> None:
         if pin.name == "pip":
             install([pin], "could not bring pip up to date (its messages are above)")
         elif pin.name == "torch":
-            install([pin], NO_CPU_TORCH.format(torch=pin))
+            install_torch(pin)
         else:
             rest.append(pin)
     if rest:
@@ -207,9 +213,19 @@ def ensure_pip(site: SitePackages, damages: Sequence[Damage]) -> None:
     )
 
 
-def install(pins: Sequence[Pin], failure: str) -> None:
+def install(pins: Sequence[Pin], failure: str, options: Sequence[str] = ()) -> None:
     """Put exactly these versions in place, whatever is there now."""
-    run_pip(["install", "--no-deps", "--force-reinstall", *map(str, pins)], failure)
+    run_pip(["install", "--no-deps", "--force-reinstall", *options, *map(str, pins)], failure)
+
+
+def install_torch(pin: Pin, public_index: str = PYTORCH_INDEX) -> None:
+    """Take the CPU build from the user's own indexes, and where they do not have it, from PyTorch's."""
+    try:
+        install([pin], "")
+    except SetupError:
+        print(f"setup: pip's indexes do not have {pin}; trying {public_index}", flush=True)
+        options = ["--index-url", public_index, "--retries", "2", "--timeout", "30"]
+        install([pin], NO_CPU_TORCH.format(index=public_index, torch=pin), options)
 
 
 def project_is_installed(site: SitePackages) -> bool:

@@ -1,5 +1,6 @@
 """Help and JSON Schema answer at once: nothing that computes is loaded for them."""
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -65,3 +66,13 @@ def test_schema_is_json_schema_of_the_run_file(desk: Desk):
     schema = json.loads(done.stdout)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert {"train_input_path", "data_config", "model_config", "memory"} <= schema["properties"].keys()
+
+
+@pytest.mark.parametrize("program", [["-m", "penstock"], ["-c", "from penstock.cli.app import main; main()"]])
+def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: list[str]):
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *program, *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("--version").stdout == f"penstock {importlib.metadata.version('penstock')}\n"
+    assert run("tran").stderr == "error: no such command 'tran'. Did you mean 'train'? (see penstock --help)\n"

@@ -196,7 +196,7 @@ def test_a_failing_file_is_one_line_and_a_traceback_when_asked_for(games: Desk):
 
 def interrupted(folder: Path, when: Path, parallel: str) -> tuple[int, str]:
     """The exit code and the last line of a preparation that got Ctrl-C as soon as a file was there."""
-    command = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--parallel", parallel]
+    command = [sys.executable, "-m", "penstock", "prep", "prep.yaml", "--parallel", parallel]
     running = subprocess.Popen(
         command, env={"PYTHONPATH": str(folder)}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )

@@ -98,7 +98,7 @@ class Workplace:
     def process(self, *words: str | Path) -> Finished:
         """The same in a process of its own, for what is measured of a process or depends on how it starts and ends."""
         done = subprocess.run(
-            [sys.executable, "-m", "penstock.cli.app", *map(str, words)],
+            [sys.executable, "-m", "penstock", *map(str, words)],
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def start(workplace: "Workplace", *words: str) -> "subprocess.Popen[str]":
     """The program, running in the background."""
     return subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli.app", *words],
+        [sys.executable, "-m", "penstock", *words],
         cwd=workplace.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

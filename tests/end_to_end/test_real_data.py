@@ -96,7 +96,7 @@ def _auc(result: dict[str, Any]) -> float:
 def _penstock(*words: str | Path) -> None:
     """Run a command as the example says, from the repository's folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "penstock.cli.app", *map(str, words)],
+        [sys.executable, "-m", "penstock", *map(str, words)],
         cwd=REPOSITORY,
         check=False,
         capture_output=True,

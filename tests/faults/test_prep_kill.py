@@ -39,7 +39,7 @@ def lay_out(folder: Path) -> None:
         (folder / "raw" / f"game_{game}.txt").write_text("".join(lines))
 
 
-COMMAND = [sys.executable, "-m", "penstock.cli.app", "prep", "prep.yaml", "--plain"]
+COMMAND = [sys.executable, "-m", "penstock", "prep", "prep.yaml", "--plain"]
 
 
 def start(folder: Path) -> "subprocess.Popen[bytes]":

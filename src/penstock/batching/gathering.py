@@ -5,10 +5,10 @@ Importing this module imports numba (about 110 MB); only a shuffle does.
 
 from typing import Any
 
-from numba import njit
+from penstock.runtime.kernels import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(values: Any, order: Any, out: Any) -> None:
     """Bring the rows at these places of a column of numbers to `out`, one after the other."""
     for row in range(len(order)):

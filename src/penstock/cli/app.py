@@ -1,5 +1,6 @@
 """The program `penstock`: its commands, and what they share."""
 
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -36,9 +37,20 @@ app = typer.Typer(
 )
 
 
+def show_version(is_asked: bool) -> None:
+    """Print the version and leave."""
+    if is_asked:
+        print(f"penstock {installed_version('penstock')}")
+        raise typer.Exit
+
+
 @app.callback()
 def program(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and leave.", callback=show_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Carry training data from disk to a trained model inside a memory limit."""
     Debug.shown = debug
@@ -63,9 +75,5 @@ app.command(hidden=True)(demo)
 
 
 def main() -> None:
-    """The console script."""
-    app()
-
-
-if __name__ == "__main__":
-    main()
+    """The console script, called `penstock` also where it runs as `python -m penstock`."""
+    app(prog_name="penstock")

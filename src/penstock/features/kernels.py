@@ -6,16 +6,14 @@ raises in here: a token that cannot be used is described in `bad` (text index, b
 kernel returns -1.
 
 Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text
-column of ids is really parsed. Everything compiled, with all constants it uses, is in this one file: numba
-finds out by the file of a function alone whether what it has in its cache is out of date.
+column of ids is really parsed.
 """
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2  # how a token becomes an id
 NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2  # why a token cannot be used
@@ -29,12 +27,12 @@ _LANE_1 = np.uint64(0x60EA27EEADC0B5D6)  # _PRIME_1 + _PRIME_2
 _LANE_4 = np.uint64(0x61C8864E7A143579)  # -_PRIME_1
 
 
-@_compiled
+@kernel
 def _rotate(value: Any, bits: Any) -> Any:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
-@_compiled
+@kernel
 def _little_endian(data: Any, begin: Any, num_bytes: Any) -> Any:
     word = np.uint64(0)
     for i in range(num_bytes):
@@ -42,17 +40,17 @@ def _little_endian(data: Any, begin: Any, num_bytes: Any) -> Any:
     return word
 
 
-@_compiled
+@kernel
 def _mix(lane: Any, word: Any) -> Any:
     return _rotate(lane + word * _PRIME_2, 31) * _PRIME_1
 
 
-@_compiled
+@kernel
 def _merge(state: Any, lane: Any) -> Any:
     return (state ^ _mix(np.uint64(0), lane)) * _PRIME_1 + _PRIME_4
 
 
-@_compiled
+@kernel
 def xxh64(data: Any, begin: Any, end: Any) -> Any:
     """The 64-bit xxHash, seed 0, of data[begin:end]."""
     position = begin
@@ -84,7 +82,7 @@ def xxh64(data: Any, begin: Any, end: Any) -> Any:
     return state ^ (state >> np.uint64(32))
 
 
-@_compiled
+@kernel
 def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
     """Hashes each integer as its decimal text, as if the column had held text."""
     digits = np.empty(20, np.uint8)
@@ -102,7 +100,7 @@ def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
         ids[i] = np.int64(xxh64(digits, begin, 20) % np.uint64(num_buckets))
 
 
-@_compiled
+@kernel
 def _trim(data: Any, begin: Any, end: Any) -> Any:
     """The extent without spaces and tabs at both ends."""
     while begin < end and (data[begin] == 32 or data[begin] == 9):
@@ -112,7 +110,7 @@ def _trim(data: Any, begin: Any, end: Any) -> Any:
     return begin, end
 
 
-@_compiled
+@kernel
 def _sign(data: Any, begin: Any, end: Any) -> Any:
     """Whether the number is negative, and where its digits begin."""
     if begin < end and (data[begin] == 45 or data[begin] == 43):
@@ -120,7 +118,7 @@ def _sign(data: Any, begin: Any, end: Any) -> Any:
     return False, begin
 
 
-@_compiled
+@kernel
 def _integer(data: Any, begin: Any, end: Any) -> Any:
     """The integer that the extent spells, and whether it is one of 64 bits."""
     negative, begin = _sign(data, begin, end)
@@ -134,7 +132,7 @@ def _integer(data: Any, begin: Any, end: Any) -> Any:
     return np.int64(~value + np.uint64(1) if negative else value), known
 
 
-@_compiled
+@kernel
 def _weight(data: Any, begin: Any, end: Any) -> Any:
     """The number that the extent spells, exact enough for a float32, and whether it spells a finite one."""
     negative, begin = _sign(data, begin, end)
@@ -151,7 +149,7 @@ def _weight(data: Any, begin: Any, end: Any) -> Any:
     return (-value if negative else value), known and np.isfinite(np.float32(value))
 
 
-@_compiled
+@kernel
 def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
     """The first 19 significant digits as digits * 10**power, where all end, and whether there are any."""
     digits, power, num_digits, any_digit, after_point = np.uint64(0), 0, 0, False, False
@@ -174,7 +172,7 @@ def _decimal_digits(data: Any, begin: Any, end: Any) -> Any:
     return digits, power, position, any_digit
 
 
-@_compiled
+@kernel
 def _exponent(data: Any, begin: Any, end: Any) -> Any:
     """The exponent from its 'e' on, held within what can matter, and whether it is one."""
     if data[begin] | 32 != 101:
@@ -188,7 +186,7 @@ def _exponent(data: Any, begin: Any, end: Any) -> Any:
     return (-exponent if negative else exponent), begin < end
 
 
-@_compiled
+@kernel
 def _find(data: Any, begin: Any, end: Any, separator: Any) -> Any:
     """Where the next separator begins, or `end`. An empty separator is nowhere."""
     size = len(separator)
@@ -204,7 +202,7 @@ def _find(data: Any, begin: Any, end: Any, separator: Any) -> Any:
     return end
 
 
-@_compiled
+@kernel
 def _slot(data: Any, begin: Any, end: Any, slots: Any, key_data: Any, key_offsets: Any) -> Any:
     """The slot of the open-addressing table that holds this key, or the free one where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -222,20 +220,20 @@ def _slot(data: Any, begin: Any, end: Any, slots: Any, key_data: Any, key_offset
     return slot
 
 
-@_compiled
+@kernel
 def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
     """Puts every key into the table `slots` (all -1, a power of two long, larger than the number of keys)."""
     for key in range(len(key_offsets) - 1):
         slots[_slot(key_data, key_offsets[key], key_offsets[key + 1], slots, key_data, key_offsets)] = key
 
 
-@_compiled
+@kernel
 def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
     bad[0], bad[1], bad[2], bad[3] = text, begin, end, reason
     return -1
 
 
-@_compiled
+@kernel
 def _split_weight(data: Any, begin: Any, end: Any) -> Any:
     """Where the key of "key:weight" ends, the weight (1 where there is none), and whether it is finite."""
     colon = end - 1
@@ -248,7 +246,7 @@ def _split_weight(data: Any, begin: Any, end: Any) -> Any:
     return colon, weight, known
 
 
-@_compiled
+@kernel
 def encode_ids(  # noqa: C901
     text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any
 ) -> Any:

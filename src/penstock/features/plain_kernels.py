@@ -7,11 +7,10 @@ columns only. Columns are given by the addresses of their buffers; whoever calls
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.machine import load_8, load_32, load_64
+from penstock.runtime.kernels import kernel
 
-_compiled = njit(cache=True, nogil=True)
 _TILE_ROWS = 512
 _EXPONENT = np.uint32(0x7F800000)
 """All ones in the exponent: infinite, or not a number."""
@@ -21,7 +20,7 @@ _NULL_COUNT, _OFFSET, _BUFFERS, _CHILDREN = 8, 16, 40, 48
 """Where these stand in the C data interface's ArrowArray."""
 
 
-@_compiled
+@kernel
 def _column(batch: Any, place: Any) -> Any:
     """Address of the first value of a column of a batch, of the bits that tell nulls (0: none), and the first bit."""
     array = _word(_word(batch + _CHILDREN) + 8 * place)
@@ -30,12 +29,12 @@ def _column(batch: Any, place: Any) -> Any:
     return _word(buffers + 8), valid, offset
 
 
-@_compiled
+@kernel
 def _word(address: Any) -> Any:
     return np.int64(load_64(address))
 
 
-@_compiled
+@kernel
 def _has_null(valid: Any, first_bit: Any, num_rows: Any) -> Any:
     num_valid = 0
     for bit in range(first_bit, first_bit + num_rows):
@@ -43,7 +42,7 @@ def _has_null(valid: Any, first_bit: Any, num_rows: Any) -> Any:
     return num_valid < num_rows
 
 
-@_compiled
+@kernel
 def copy_ids(batch: Any, places: Any, num_table_rows: Any, out_FB: Any) -> Any:
     """Copy int64 columns one after the other; False where an id is not a row of its table, or null."""
     num_columns, num_rows = out_FB.shape
@@ -56,7 +55,7 @@ def copy_ids(batch: Any, places: Any, num_table_rows: Any, out_FB: Any) -> Any:
     return True
 
 
-@_compiled
+@kernel
 def _copy_words(address: Any, out: Any) -> Any:
     """One column of ids; gives the largest. A function of its own: inside other loops it is compiled half as well."""
     largest = np.uint64(0)
@@ -67,7 +66,7 @@ def _copy_words(address: Any, out: Any) -> Any:
     return largest
 
 
-@_compiled
+@kernel
 def copy_numbers(batch: Any, places: Any, nulls: Any, out_BD: Any) -> Any:
     """Copy float32 columns side by side, with a number of its own in place of each column's nulls.
 
@@ -88,7 +87,7 @@ def copy_numbers(batch: Any, places: Any, nulls: Any, out_BD: Any) -> Any:
     return worst != _EXPONENT
 
 
-@_compiled
+@kernel
 def _copy_floats(address: Any, out: Any) -> Any:
     """One column without nulls; gives the largest exponent."""
     worst = np.uint32(0)
@@ -99,7 +98,7 @@ def _copy_floats(address: Any, out: Any) -> Any:
     return worst
 
 
-@_compiled
+@kernel
 def _copy_nullable(address: Any, valid: Any, first_bit: Any, null: Any, out: Any) -> Any:
     """One column with `null` in place of its nulls; gives the largest exponent."""
     worst = np.uint32(0)
@@ -120,14 +119,14 @@ def _copy_nullable(address: Any, valid: Any, first_bit: Any, null: Any, out: Any
     return worst
 
 
-@_compiled
+@kernel
 def _chosen(word: Any, is_valid: Any, null: Any) -> Any:
     """The word or what stands for null, without a branch: nulls come at random, and would be guessed wrong."""
     keep = np.uint32(0) - np.uint32(is_valid)
     return (word & keep) | (null & ~keep)
 
 
-@_compiled
+@kernel
 def _next_32_bits(bits: Any, first_bit: Any) -> Any:
     """32 bits from any place on, none beyond them: where they fill four bytes, the last byte is read twice."""
     first, last = first_bit >> 3, (first_bit + 31) >> 3

@@ -43,10 +43,15 @@ def process_bytes(process: psutil.Process) -> ProcessBytes:
         return ProcessBytes(sizes["Rss"] - shared, shared)
     except (OSError, KeyError):
         pass
+    return ProcessBytes(resident_bytes(process))
+
+
+def resident_bytes(process: psutil.Process) -> int:
+    """All resident bytes of a process; 0 where it has ended."""
     try:
-        return ProcessBytes(int(process.memory_info().rss))
+        return int(process.memory_info().rss)
     except psutil.NoSuchProcess:
-        return ProcessBytes()
+        return 0
 
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
@@ -56,7 +61,11 @@ def tree_bytes(root: psutil.Process | None = None) -> int:
 
 def tree_parts(root: psutil.Process) -> tuple[int, int]:
     """Bytes of a process, and what those that it started add to them."""
-    own, *others = [process_bytes(process) for process in process_tree(root)]
+    processes = process_tree(root)
+    if len(processes) == 1:
+        # Nothing to share with: a plain count does, where telling pages apart takes milliseconds that grow with memory.
+        return resident_bytes(root), 0
+    own, *others = [process_bytes(process) for process in processes]
     most_shared = max(part.shared for part in (own, *others))
     return own.private + own.shared, sum(part.private for part in others) + most_shared - own.shared
 

@@ -7,7 +7,6 @@ bytes each list and each record takes, so that `encode` can write every size bef
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.crc32c import masked_crc32c
 from penstock.readers.tfrecord.machine import (
@@ -21,8 +20,7 @@ from penstock.readers.tfrecord.machine import (
     store_64,
 )
 from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, FOOTER_BYTES, HEADER_BYTES
-
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 KIND, KEY, KEY_BYTES, PRESENT, ROW_OFFSETS, VALUES, VALUE_OFFSETS = range(7)
 """PRESENT: a byte for each row, 0: every row has the feature. ROW_OFFSETS: int32, which values a row has, 0: row i
@@ -33,7 +31,7 @@ _ABSENT = -1  # the size of a list that a record does not have
 _ONE, _TWO, _TAG_BYTES = 0x0A, 0x12, 1  # tags of the fields 1 and 2; that of a kind is 8 * kind + 2
 
 
-@_compiled
+@kernel
 def _varint_bytes(value: Any) -> Any:
     size = 1
     while value >= np.uint64(128):
@@ -42,13 +40,13 @@ def _varint_bytes(value: Any) -> Any:
     return size
 
 
-@_compiled
+@kernel
 def _sized_bytes(size: Any) -> Any:
     """What a field of so many bytes takes with its tag and its size."""
     return _TAG_BYTES + _varint_bytes(np.uint64(size)) + size
 
 
-@_compiled
+@kernel
 def _put_varint(at: Any, value: Any) -> Any:
     while value >= np.uint64(128):
         store_8(at, np.uint8(value & np.uint64(127)) | np.uint8(128))
@@ -58,18 +56,18 @@ def _put_varint(at: Any, value: Any) -> Any:
     return at + 1
 
 
-@_compiled
+@kernel
 def _put_tag(at: Any, tag: Any, size: Any) -> Any:
     store_8(at, np.uint8(tag))
     return _put_varint(at + 1, np.uint64(size))
 
 
-@_compiled
+@kernel
 def _int32_at(address: Any, index: Any) -> Any:
     return np.int64(np.int32(load_32(address + 4 * index)))
 
 
-@_compiled
+@kernel
 def _extent(row_offsets: Any, row: Any) -> Any:
     """The first value of a row, and the one after its last."""
     if row_offsets == 0:
@@ -77,7 +75,7 @@ def _extent(row_offsets: Any, row: Any) -> Any:
     return _int32_at(row_offsets, row), _int32_at(row_offsets, row + 1)
 
 
-@_compiled
+@kernel
 def _packed_bytes(kind: Any, values: Any, first: Any, end: Any) -> Any:
     """What the numbers of a row take, one after another."""
     if kind == FLOAT_KIND:
@@ -88,7 +86,7 @@ def _packed_bytes(kind: Any, values: Any, first: Any, end: Any) -> Any:
     return size
 
 
-@_compiled
+@kernel
 def _list_bytes(kind: Any, values: Any, value_offsets: Any, first: Any, end: Any) -> Any:
     if kind != BYTES_KIND:
         return _sized_bytes(_packed_bytes(kind, values, first, end)) if first < end else 0
@@ -98,12 +96,12 @@ def _list_bytes(kind: Any, values: Any, value_offsets: Any, first: Any, end: Any
     return size
 
 
-@_compiled
+@kernel
 def _entry_bytes(key_bytes: Any, list_bytes: Any) -> Any:
     return _sized_bytes(key_bytes) + _sized_bytes(_sized_bytes(list_bytes))
 
 
-@_compiled
+@kernel
 def measure(columns: Any, list_bytes: Any, features_bytes: Any) -> Any:
     """Fills the size of each list (-1: absent) and of each row's Features; gives the bytes of all records."""
     total = 0
@@ -124,7 +122,7 @@ def measure(columns: Any, list_bytes: Any, features_bytes: Any) -> Any:
     return total
 
 
-@_compiled
+@kernel
 def _put_list(at: Any, kind: Any, values: Any, value_offsets: Any, first: Any, end: Any) -> Any:
     """Writes the values of a row, which has some."""
     if kind == BYTES_KIND:
@@ -144,7 +142,7 @@ def _put_list(at: Any, kind: Any, values: Any, value_offsets: Any, first: Any, e
     return at
 
 
-@_compiled
+@kernel
 def encode(columns: Any, list_bytes: Any, features_bytes: Any, out: Any) -> Any:
     """Writes the records that were measured; gives the number of bytes."""
     start = at = address_of(out)

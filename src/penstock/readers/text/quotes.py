@@ -4,13 +4,14 @@ Importing this module imports numba (about 110 MB), so only text that needs it d
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.runtime.kernels import kernel
 
 _QUOTE = ord('"')
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_quoted(characters: NDArray[np.uint8], delimiter: int, is_end: NDArray[np.bool_]) -> None:
     """Take back the line ends that are inside quotes."""
     num_characters = len(characters)

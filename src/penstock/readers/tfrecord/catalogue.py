@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.crc32c import crc32c, masked_crc32c
 from penstock.readers.tfrecord.locate import (
@@ -24,14 +23,13 @@ from penstock.readers.tfrecord.wire import (
     next_feature,
     next_message,
 )
-
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 KEY_BEGIN, KEY_END, KINDS, LEAST, MOST, NUM_VALUES, NUM_BYTES = range(7)  # what a row of `found` holds
 _MOST_VALUES = 2**62
 
 
-@_compiled
+@kernel
 def catalogue(data: Any, num_rows: Any, slots: Any, found: Any, failure: Any) -> Any:  # noqa: C901
     """Fills a row of `found` for each key of the records in `data`; gives the number of keys.
 
@@ -73,7 +71,7 @@ def catalogue(data: Any, num_rows: Any, slots: Any, found: Any, failure: Any) ->
     return num_keys
 
 
-@_compiled
+@kernel
 def _key(base: Any, begin: Any, end: Any, slots: Any, found: Any, num_keys: Any) -> Any:
     """The row of a key, a new one if need be; -1: there is no room."""
     slot, size = np.int64(crc32c(begin, end)) & (len(slots) - 1), end - begin
@@ -92,7 +90,7 @@ def _key(base: Any, begin: Any, end: Any, slots: Any, found: Any, num_keys: Any)
     return num_keys
 
 
-@_compiled
+@kernel
 def _add(found: Any, kind: Any, num_values: Any, num_bytes: Any) -> None:
     found[KINDS] |= 1 << kind
     found[LEAST] = min(found[LEAST], num_values)

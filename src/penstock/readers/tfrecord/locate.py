@@ -8,7 +8,6 @@ number), and the kernel returns -1.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.crc32c import crc32c, masked_crc32c
 from penstock.readers.tfrecord.machine import address_of, load_8, load_32, load_64
@@ -20,8 +19,7 @@ from penstock.readers.tfrecord.wire import (
     next_feature,
     next_message,
 )
-
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 MISSING = -1  # the begin of a cell whose feature the record does not have
 
@@ -31,14 +29,14 @@ LENGTH_CHECK, TORN, DATA_CHECK, NOT_AN_EXAMPLE, IN_PARTS, OTHER_KIND, NOT_ONE_VA
 _REMEMBERED_KEYS = 4096
 
 
-@_compiled
+@kernel
 def fail(failure: Any, reason: Any, row: Any, column: Any, number: Any) -> Any:
     """Describes what cannot be used; gives what the kernel returns then."""
     failure[0], failure[1], failure[2], failure[3] = reason, row, column, number
     return -1
 
 
-@_compiled
+@kernel
 def scan(data: Any, ends: Any, failure: Any) -> Any:
     """The ends of the records that begin in `data`; the last may lie outside of it.
 
@@ -56,7 +54,7 @@ def scan(data: Any, ends: Any, failure: Any) -> Any:
     return count
 
 
-@_compiled
+@kernel
 def same(begin: Any, other: Any, size: Any) -> Any:
     """Whether so many bytes at two addresses are the same."""
     for i in range(size):  # noqa: SIM110 - a generator would cost more than the comparison
@@ -65,7 +63,7 @@ def same(begin: Any, other: Any, size: Any) -> Any:
     return True
 
 
-@_compiled
+@kernel
 def _slot(begin: Any, end: Any, slots: Any, num_slots: Any, key_data: Any, key_offsets: Any) -> Any:
     """The slot of the open-addressing table that holds this key, or the free one where it belongs."""
     slot = np.int64(crc32c(begin, end)) & (num_slots - 1)
@@ -80,7 +78,7 @@ def _slot(begin: Any, end: Any, slots: Any, num_slots: Any, key_data: Any, key_o
         slot = (slot + 1) & (num_slots - 1)
 
 
-@_compiled
+@kernel
 def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
     """Puts every key into the table `slots` (all -1, a power of two long, larger than the number of keys)."""
     keys, offsets, table = address_of(key_data), address_of(key_offsets), address_of(slots)
@@ -89,7 +87,7 @@ def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
         slots[_slot(begin, end, table, len(slots), keys, offsets)] = key
 
 
-@_compiled
+@kernel
 def locate(  # noqa: C901
     data: Any,
     start: Any,

@@ -8,20 +8,18 @@ Nothing raises in here, as in `locate.py`.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.locate import MISSING, NOT_AN_EXAMPLE, NOT_ONE_VALUE, fail
 from penstock.readers.tfrecord.machine import address_of, copy_bytes, load_8, load_32, load_64, store_64
 from penstock.readers.tfrecord.wire import BAD, BYTES_KIND, FLOAT_KIND, INT64_KIND, ONE, sized, skip, varint
-
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 _ONE_INT64 = np.uint64(1 << 3)  # the tag of a number that is not packed
 _ONE_FLOAT = np.uint64((1 << 3) | 5)
 _HIGH_BITS = np.uint64(0x8080808080808080)  # of all bytes of a number but the last
 
 
-@_compiled
+@kernel
 def _count_varints(at: Any, end: Any) -> Any:
     count: Any = 0
     for place in range(at, end):
@@ -29,7 +27,7 @@ def _count_varints(at: Any, end: Any) -> Any:
     return count if at == end or load_8(end - 1) < 128 else BAD
 
 
-@_compiled
+@kernel
 def count_list(at: Any, end: Any, kind: Any) -> Any:
     """How many values a list has, BAD: it is not wire format; and of bytes, how many of these."""
     count: Any = 0
@@ -59,7 +57,7 @@ def count_list(at: Any, end: Any, kind: Any) -> Any:
     return count, num_bytes
 
 
-@_compiled
+@kernel
 def _put_int64s(at: Any, end: Any, out: Any) -> Any:
     """Writes the values of a list that was counted; the address after them, or BAD."""
     while at < end:
@@ -80,7 +78,7 @@ def _put_int64s(at: Any, end: Any, out: Any) -> Any:
     return out
 
 
-@_compiled
+@kernel
 def _put_floats(at: Any, end: Any, out: Any) -> Any:
     """The same for floats."""
     while at < end:
@@ -96,7 +94,7 @@ def _put_floats(at: Any, end: Any, out: Any) -> Any:
     return out
 
 
-@_compiled
+@kernel
 def _varint_before(end: Any, num_bytes: Any) -> Any:
     """The number of at most eight bytes that ends at a place, and whether it is one.
 
@@ -111,7 +109,7 @@ def _varint_before(end: Any, num_bytes: Any) -> Any:
     return (word & np.uint64(0x0FFFFFFF)) | ((word & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4)), is_one
 
 
-@_compiled
+@kernel
 def _one_int64(at: Any, end: Any) -> Any:
     """The value of a list that holds one and nothing else, and whether it does."""
     size = end - at
@@ -124,7 +122,7 @@ def _one_int64(at: Any, end: Any) -> Any:
     return np.uint64(0), False
 
 
-@_compiled
+@kernel
 def _one_float(at: Any, end: Any) -> Any:
     """The bits of the value of a list that holds one and nothing else, and whether it does."""
     size = end - at
@@ -134,7 +132,7 @@ def _one_float(at: Any, end: Any) -> Any:
     return np.uint32(0), False
 
 
-@_compiled
+@kernel
 def take_int64_scalars(data: Any, cells: Any, columns: Any, values: Any, present: Any, failure: Any) -> Any:
     """Fills values[i] and present[i] of columns[i], which has at most one value in each row."""
     base, out = address_of(data), address_of(values)
@@ -162,7 +160,7 @@ def take_int64_scalars(data: Any, cells: Any, columns: Any, values: Any, present
     return 0
 
 
-@_compiled
+@kernel
 def take_float_scalars(data: Any, cells: Any, columns: Any, values: Any, present: Any, failure: Any) -> Any:
     """The same for floats; `values` holds their bits."""
     base, out = address_of(data), address_of(values)
@@ -189,7 +187,7 @@ def take_float_scalars(data: Any, cells: Any, columns: Any, values: Any, present
     return 0
 
 
-@_compiled
+@kernel
 def count(data: Any, cells: Any, column: Any, kind: Any, lengths: Any, sizes: Any, failure: Any) -> Any:
     """The number of values of each row of a column, -1 where the feature is missing; of bytes also how many."""
     base = address_of(data)
@@ -203,7 +201,7 @@ def count(data: Any, cells: Any, column: Any, kind: Any, lengths: Any, sizes: An
     return 0
 
 
-@_compiled
+@kernel
 def take_numbers(data: Any, cells: Any, column: Any, kind: Any, values: Any, failure: Any) -> Any:
     """Fills `values` with all values of a column of numbers, row after row."""
     base, out = address_of(data), address_of(values)
@@ -220,7 +218,7 @@ def take_numbers(data: Any, cells: Any, column: Any, kind: Any, values: Any, fai
     return 0
 
 
-@_compiled
+@kernel
 def take_bytes(data: Any, cells: Any, column: Any, ends: Any, values: Any) -> None:
     """Fills `values` with all bytes of a column, row after row, and `ends` with where each value ends."""
     base, start = address_of(data), address_of(values)

@@ -3,20 +3,15 @@
 A record is its length (8 bytes), a checksum of that (4), its data, and a checksum of the data (4). The data is
 Example{1: Features{1: {1: key, 2: Feature}, ...}}, where a Feature holds one of three lists: bytes (1), floats (2)
 or int64 (3). All places are addresses (`machine.py` says why), and BAD stands for a place where there is none.
-
-Kernels of other files have this compiled in, and numba looks only at a kernel's own file to see whether its cache
-is out of date: after a change, touch them.
 """
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.readers.tfrecord.crc32c import masked_crc32c
 from penstock.readers.tfrecord.machine import load_8, load_32, load_64
-
-_compiled = njit(cache=True, nogil=True)
+from penstock.runtime.kernels import kernel
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
 BYTES_KIND, FLOAT_KIND, INT64_KIND = 1, 2, 3  # which list a feature holds: its field in Feature
@@ -34,7 +29,7 @@ _TAGS_AND_HIGH_BITS, _TAGS_BUT_KIND_AND_HIGH_BITS = np.uint32(0x80FF80FF), np.ui
 _ENTRY_AND_KEY, _VALUE_AND_LIST = np.uint32(0x000A000A), np.uint32(0x00020012)
 
 
-@_compiled
+@kernel
 def varint(at: Any, end: Any) -> Any:
     """The number at a place, and the place after it."""
     value, shift = np.uint64(0), np.uint64(0)
@@ -49,7 +44,7 @@ def varint(at: Any, end: Any) -> Any:
     return value, BAD
 
 
-@_compiled
+@kernel
 def sized(at: Any, end: Any) -> Any:
     """Where something that follows its size begins and ends; it ends at BAD if it does not fit."""
     size, begin = varint(at, end)
@@ -58,7 +53,7 @@ def sized(at: Any, end: Any) -> Any:
     return begin, begin + np.int64(size)
 
 
-@_compiled
+@kernel
 def skip(at: Any, end: Any, tag: Any) -> Any:
     """The place after a field that means nothing here."""
     wire_type = np.int64(tag & np.uint64(7))
@@ -72,7 +67,7 @@ def skip(at: Any, end: Any, tag: Any) -> Any:
     return at + size
 
 
-@_compiled
+@kernel
 def next_message(at: Any, end: Any) -> Any:
     """Where the next field 1 of a message begins and ends, other fields skipped; begins at `end`: there is none.
 
@@ -90,7 +85,7 @@ def next_message(at: Any, end: Any) -> Any:
     return end, end
 
 
-@_compiled
+@kernel
 def entry(at: Any, end: Any) -> Any:
     """Where key and Feature of a map entry stand, and how many Features; the key ends at BAD: not wire format."""
     key_begin = key_end = value_begin = value_end = at
@@ -113,7 +108,7 @@ def entry(at: Any, end: Any) -> Any:
     return key_begin, key_end, value_begin, value_end, num_values
 
 
-@_compiled
+@kernel
 def feature_list(at: Any, end: Any) -> Any:
     """Where the list of a Feature stands, its kind (0: none), and how many there are of this kind.
 
@@ -138,7 +133,7 @@ def feature_list(at: Any, end: Any) -> Any:
     return begin, list_end, kind, num_lists
 
 
-@_compiled
+@kernel
 def short_entry(at: Any, end: Any) -> Any:
     """The same as `entry` and `feature_list` for what nearly all entries are: key, then one list, in under 128 bytes.
 
@@ -160,7 +155,7 @@ def short_entry(at: Any, end: Any) -> Any:
     return at, at, at, 0, BAD
 
 
-@_compiled
+@kernel
 def next_feature(at: Any, end: Any) -> Any:
     """The next feature of a Features message: where its key and its list stand, its kind, and the place after it.
 
@@ -182,7 +177,7 @@ def next_feature(at: Any, end: Any) -> Any:
     return key_begin, key_end, begin, list_end, kind, max(num_values, num_lists), entry_end
 
 
-@_compiled
+@kernel
 def data_end_of(at: Any) -> Any:
     """Where the data of the record ends whose header begins here; BAD: its length is damaged."""
     length = load_64(at)

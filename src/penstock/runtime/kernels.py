@@ -1,0 +1,52 @@
+"""Kernels: loops that numba compiles once per machine, and that run without the GIL.
+
+numba keeps what it compiled beside the source, and looks at a kernel's own file alone to see whether that is stale. A
+kernel has functions and constants of other files compiled in, so its key here covers every module of its package that its
+file imports, directly or not.
+
+Importing this module imports numba (about 110 MB): only modules of kernels do.
+"""
+
+import ast
+import hashlib
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function at its first call; where no folder can be written, once per process."""
+    compiled = njit(nogil=True)(function)
+    try:
+        compiled.enable_caching()
+    except RuntimeError:
+        return compiled
+    package = function.__module__.partition(".")[0]
+    compiled._cache._cache_file._source_stamp = _sources_digest(function.__code__.co_filename, package)
+    return compiled
+
+
+@cache
+def _sources_digest(file: str, package: str) -> str:
+    sources: set[str] = set()
+    _collect_sources(file, package, sources)
+    digest = hashlib.sha256()
+    for source in sorted(sources):
+        digest.update(Path(source).read_bytes())
+    return digest.hexdigest()
+
+
+def _collect_sources(file: str, package: str, found: set[str]) -> None:
+    """Add a file, those of its package that it imports, and those that they import."""
+    if file in found:
+        return
+    found.add(file)
+    for node in ast.walk(ast.parse(Path(file).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == package:
+            spec = importlib.util.find_spec(node.module)
+            if spec is not None and spec.origin is not None:
+                _collect_sources(spec.origin, package, found)
