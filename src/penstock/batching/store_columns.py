@@ -1,7 +1,7 @@
 """The columns of a row store: of a fixed width in room of their own, of other types joined by Arrow."""
 
 import math
-import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -18,9 +18,6 @@ ArrowArray = Any
 
 _CHUNK_BYTES = GIB
 """Joined columns have chunks of at most this size, since string offsets of Arrow end at 2 GiB."""
-
-_OWN_REFERENCES = 2
-"""What holds a column's room when nobody else does: the column, and the question."""
 
 
 class StoreColumn(Protocol):
@@ -121,6 +118,8 @@ class FixedColumn:
         self._valid_rows = _Validity(())
         self._valid_numbers = _Validity(shape)
         self._window: ArrowArray | None = None
+        self._lent: weakref.ref[NDArray[Any]] | None = None
+        """What the rows that were given out are views of; dead when all of them are gone."""
 
     @property
     def num_bytes(self) -> int:
@@ -131,7 +130,7 @@ class FixedColumn:
         self._num_rows, self._window = 0, None
         self._valid_rows.begin(num_rows)
         self._valid_numbers.begin(num_rows)
-        is_in_use = sys.getrefcount(self._values) > _OWN_REFERENCES
+        is_in_use = self._lent is not None and self._lent() is not None
         if len(self._values) < num_rows or is_in_use:
             self._values = np.empty((num_rows, *self._values.shape[1:]), self._values.dtype)
 
@@ -164,6 +163,7 @@ class FixedColumn:
     def _as_arrow(self) -> ArrowArray:
         """All rows of the window, as they stand."""
         numbers = self._values[: self._num_rows]
+        self._lent = weakref.ref(numbers)
         valid_numbers = self._valid_numbers.bits(self._num_rows)
         flat = pa.Array.from_buffers(self._number_kind, numbers.size, [valid_numbers, _buffer(numbers)])
         if self._values.ndim == 1:

@@ -19,7 +19,6 @@ from penstock.features.feature import Feature
 from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds
 from penstock.features.raw_feature import DenseNumbers
-from penstock.runtime.rooms import Rooms
 
 _LEAST_ROWS = 256
 """Smaller batches gain nothing."""
@@ -49,7 +48,6 @@ class PlainLane:
         ]
         self._nulls = np.array(defaults, np.float32).view(np.uint32)
         self._known: tuple[pa.Schema, ColumnPlaces | None] = pa.schema([]), None
-        self._rooms = Rooms(most=8)
 
     def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
         """The columns of a batch; None where a feature has to look at it."""
@@ -82,8 +80,8 @@ class PlainLane:
     def _copied(self, num_rows: int, address: int, places: "ColumnPlaces") -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
-        ids_FB = self._rooms.take((len(places[0]), num_rows), np.int64)
-        numbers_BD = self._rooms.take((num_rows, len(places[1])), np.float32)
+        ids_FB = np.empty((len(places[0]), num_rows), np.int64)
+        numbers_BD = np.empty((num_rows, len(places[1])), np.float32)
         is_plain = copy_ids(address, places[0], self._num_table_rows, ids_FB) and copy_numbers(
             address, places[1], self._nulls, numbers_BD.view(np.uint32)
         )
