@@ -5,6 +5,11 @@ BIN := .venv/bin
 FIND_PYTHON = command -v "$(PYTHON)" >/dev/null || \
 	{ echo "setup: there is no '$(PYTHON)'; name a Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Compiled modules are kept: without them every process that a test starts compiles all of Penstock.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo test test-all check format bench clean
 
@@ -22,11 +27,13 @@ setup-dev: ## The same with what tests and checks need
 demo: setup ## Generate sample data, train on it, evaluate
 	@$(BIN)/penstock demo
 
-test: setup-dev ## Run the tests, without the slow ones
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+test: setup-dev ## Run the tests, without the slow ones: the same examples every time
+	$(PYTEST) -m "not slow"
 
-test-all: setup-dev ## Run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test-all: SEED := $(SEED)
+test-all: setup-dev ## Run every test, with random examples (SEED=... draws the same ones again)
+	@echo "seed $(SEED); to draw the same examples again: make test-all SEED=$(SEED)"
+	$(PYTEST) --hypothesis-seed=$(SEED)
 
 check: setup-dev ## Style, types and layers
 	$(BIN)/python -m ruff check .

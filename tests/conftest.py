@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.expected_skips import EXPECTED_SKIPS
+
 if TYPE_CHECKING:
     from tests.readers.object_store import ObjectStore
 
@@ -15,8 +17,39 @@ if TYPE_CHECKING:
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
-settings.register_profile("penstock", deadline=None, derandomize=True, database=None, print_blob=True)
-settings.load_profile("penstock")
+settings.register_profile("random", deadline=None, database=None, print_blob=True)
+settings.register_profile("fixed", settings.get_profile("random"), derandomize=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same examples every time, unless a seed is given (`make test-all`)."""
+    settings.load_profile("fixed" if config.getoption("--hypothesis-seed") is None else "random")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """In CI a skipped test fails: what nobody runs proves nothing."""
+    report = yield
+    fail_unexpected_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """The same where a whole file is skipped."""
+    report = yield
+    fail_unexpected_skip(report)
+    return report
+
+
+def fail_unexpected_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure, in CI, unless it is listed."""
+    if not report.skipped or hasattr(report, "wasxfail") or not os.environ.get("CI"):
+        return
+    if report.nodeid.partition("[")[0] not in EXPECTED_SKIPS:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{reason}: make it run in CI, or list it with its reason in tests/expected_skips.py"
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,10 @@ import typer
 if TYPE_CHECKING:
     from penstock.pipeline.run_config import RunConfig
 
-RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="The run file: YAML, JSON or protobuf text.")]
+# Whoever loads the run file says why it cannot be read, better than the command line would: readable=False.
+RunFile = Annotated[
+    Path, typer.Argument(metavar="RUN", readable=False, help="The run file: YAML, JSON or protobuf text.")
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Change a key of the run file; may be repeated."),

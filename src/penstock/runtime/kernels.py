@@ -1,8 +1,8 @@
 """Kernels: loops that numba compiles once per machine, and that run without the GIL.
 
-numba keeps what it compiled beside the source, and looks at a kernel's own file alone to see whether that is stale. A
-kernel has functions and constants of other files compiled in, so its key here covers every module of its package that its
-file imports, directly or not.
+numba keeps what it compiled beside the source, and looks at a kernel's own file alone to see whether that is stale. But
+a kernel has functions and constants of other files compiled in: its key here covers every module of its package that
+its file imports, directly or not.
 
 Importing this module imports numba (about 110 MB): only modules of kernels do.
 """

@@ -1,27 +1,9 @@
 """Files that exist, but not for us."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.cli.desk import Desk
-
-NOBODY = 65534
-AS_ROOT = os.geteuid() == 0
-
-
-@contextmanager
-def without_privileges() -> Iterator[None]:
-    """Root may read everything: for the length of the block, be somebody else."""
-    if AS_ROOT:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        if AS_ROOT:
-            os.seteuid(0)
+from tests.privileges import without_privileges
 
 
 @pytest.mark.parametrize(
@@ -43,11 +25,12 @@ def test_no_permission_to_read(desk: Desk, name: str, line: str) -> None:
     assert done.exit_code == 1
 
 
-@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
 def test_no_permission_to_write_the_model_dir(desk: Desk) -> None:
+    assert desk.penstock("train", "run.yaml", "--model_dir", "before").exit_code == 0  # imports everything
     desk.folder.chmod(0o555)
 
-    done = desk.penstock("train", "run.yaml")
+    with without_privileges():
+        done = desk.penstock("train", "run.yaml")
 
-    assert done.stderr == "error: model_dir: no permission to write in '.'\n"
+    assert done.stderr == "error: run.yaml: model_dir: no permission to write in '.'\n"
     assert done.exit_code == 1
