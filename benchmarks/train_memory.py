@@ -60,9 +60,7 @@ def measure(folder: Path, num_rows: int, memory: str) -> int:
 
 def penstock(*words: str | Path) -> None:
     """Run a command; its errors are ours."""
-    subprocess.run(
-        [sys.executable, "-m", "penstock", *map(str, words)], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-m", "penstock", *map(str, words)], check=True, capture_output=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.expected_skips import EXPECTED_SKIPS
 
@@ -17,8 +18,14 @@ if TYPE_CHECKING:
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
-settings.register_profile("random", deadline=None, database=None, print_blob=True)
+settings.register_profile(
+    "random", deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("fixed", settings.get_profile("random"), derandomize=True)
+
+# Hypothesis also draws constants that it finds in the modules loaded so far: which those are depends on the tests that
+# ran before in the same process, and so would the examples.
+pytest.MonkeyPatch().setattr(providers, "_get_local_constants", providers.Constants)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,7 +56,9 @@ def fail_unexpected_skip(report: pytest.TestReport | pytest.CollectReport) -> No
     if report.nodeid.partition("[")[0] not in EXPECTED_SKIPS:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"{reason}: make it run in CI, or list it with its reason in tests/expected_skips.py"
+        report.longrepr = (
+            f"{reason}: make it run in CI, or list it with its reason in tests/expected_skips.py"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ import ast
 import importlib.metadata
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,15 +41,21 @@ def third_party_imports(folders: Iterable[str]) -> dict[str, str]:
     """Every imported name from outside, and a file that imports it."""
     found = {}
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for name in imported_names(ast.parse(path.read_text())):
+        for name in imported_names(ast.parse(path.read_bytes())):
             if name not in sys.stdlib_module_names and name not in OWN | OPTIONAL:
                 found[name] = str(path.relative_to(ROOT))
     return found
 
 
+@cache
+def providers_of_modules() -> Mapping[str, list[str]]:
+    """Which distributions have a module of this name."""
+    return importlib.metadata.packages_distributions()
+
+
 def missing(imports: dict[str, str], locked: dict[str, str]) -> dict[str, str]:
     """The imports that no locked distribution provides."""
-    providers = importlib.metadata.packages_distributions()
+    providers = providers_of_modules()
     return {
         name: file
         for name, file in imports.items()

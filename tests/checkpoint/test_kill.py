@@ -10,9 +10,10 @@ import torch
 
 from penstock.checkpoint import CheckpointStore
 
-NUM_KILLS = 8
+NUM_KILLS = 5
 NUM_ROWS = 200_000
-# torch is imported once; for each number of seconds it reads, it forks a saver and kills it after that time.
+# torch is imported once; for each number that it reads, it forks a saver, waits for its first checkpoint, and kills it
+# after as many times what that one took: in the middle of a later one, however fast the machine is.
 KILL_SAVERS = f"""
 import itertools, os, signal, sys, time
 from pathlib import Path
@@ -20,21 +21,28 @@ import torch
 import penstock.checkpoint.tensors
 from penstock.checkpoint import CheckpointStore
 
-def save_forever(directory, step_increment):
+def save_forever(directory, step_increment, told):
     store = CheckpointStore(directory, keep=2)
     newest = store.latest()
     for step in itertools.count(newest.step + step_increment if newest else 1, step_increment):
         table = torch.full(({NUM_ROWS},), float(step))
         store.save(step, {{"table": table}}, {{"progress": {{"step": step}}}})
+        os.write(told, b".")
 
 for line in sys.stdin:
+    directory, step_increment, times = line.split("|")
+    heard, told = os.pipe()
+    began = time.monotonic()
     saver = os.fork()
     if saver == 0:
-        save_forever(Path(sys.argv[1]), int(sys.argv[2]))
-    time.sleep(float(line))
+        save_forever(Path(directory), int(step_increment), told)
+    os.close(told)
+    saved = os.read(heard, 1)
+    time.sleep(float(times) * (time.monotonic() - began))
     os.kill(saver, signal.SIGKILL)
     os.waitpid(saver, 0)
-    print("killed", flush=True)
+    os.close(heard)
+    print("killed" if saved else "died", flush=True)
 """
 
 
@@ -52,19 +60,22 @@ def check_every_visible_checkpoint(directory) -> int:
     return steps[-1] if steps else 0
 
 
+@pytest.fixture(scope="module")
+def savers():
+    command = [sys.executable, "-c", KILL_SAVERS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
 @pytest.mark.parametrize("step_increment", [1, 0], ids=["new steps", "the same step"])
-def test_every_visible_checkpoint_is_whole_after_kills(tmp_path, step_increment):
-    chance = random.Random(20)
-    command = [sys.executable, "-c", KILL_SAVERS, str(tmp_path), str(step_increment)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as savers:
-        newest = 0
-        for _ in range(NUM_KILLS):
-            print(chance.uniform(0.01, 0.2), file=savers.stdin, flush=True)
-            assert savers.stdout.readline() == "killed\n"
-            step = check_every_visible_checkpoint(tmp_path)
-            assert step >= newest, "a finished checkpoint was lost"
-            newest = step
-    assert newest > NUM_KILLS if step_increment else newest == 1
+def test_every_visible_checkpoint_is_whole_after_kills(tmp_path, savers, step_increment):
+    chance, newest = random.Random(20), 0
+    for _ in range(NUM_KILLS):
+        print(tmp_path, step_increment, chance.uniform(0, 2), sep="|", file=savers.stdin, flush=True)
+        assert savers.stdout.readline() == "killed\n"
+        step = check_every_visible_checkpoint(tmp_path)
+        assert step > newest if step_increment else step == 1, "a finished checkpoint was lost"
+        newest = step
 
 
 class Killed(BaseException):

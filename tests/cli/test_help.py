@@ -23,21 +23,23 @@ COMMANDS = {
 }
 
 WITHOUT_HEAVY_IMPORTS = """
-import sys
+import json, sys
 from penstock.cli.app import app
-app(sys.argv[1:], standalone_mode=False)
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
 heavy = [name for name in ("torch", "torchrec", "numba", "pyarrow") if name in sys.modules]
 assert not heavy, heavy
 """
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["predict", "-h"], ["schema"]])
-def test_answers_without_what_computes(words: list[str]):
-    command = [sys.executable, "-c", WITHOUT_HEAVY_IMPORTS, *words]
+def test_answers_without_what_computes():
+    words = [["--help"], ["train", "--help"], ["predict", "-h"], ["schema"]]
+    command = [sys.executable, "-c", WITHOUT_HEAVY_IMPORTS, json.dumps(words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert done.stdout.count("--help") >= 3
+    assert '"$schema"' in done.stdout
     assert done.stderr == ""
 
 
@@ -75,4 +77,6 @@ def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: li
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert run("--version").stdout == f"penstock {importlib.metadata.version('penstock')}\n"
-    assert run("tran").stderr == "error: no such command 'tran'. Did you mean 'train'? (see penstock --help)\n"
+    assert (
+        run("tran").stderr == "error: no such command 'tran'. Did you mean 'train'? (see penstock --help)\n"
+    )

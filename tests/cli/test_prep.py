@@ -203,15 +203,15 @@ def interrupted(folder: Path, when: Path, parallel: str) -> tuple[int, str]:
     while not when.exists() and running.poll() is None:
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=300)
     return running.returncode, errors.splitlines()[-1]
 
 
 @pytest.mark.parametrize("parallel", ["true", "false"])
 def test_ctrl_c_keeps_what_is_done(games: Desk, parallel: str):
-    Path("raw/game_1.txt").write_text("wait 600\n")
+    Path("raw/game_1.txt").write_text("here\nwait 600\n")
 
-    assert interrupted(games.folder, Path("batches/log.jsonl"), parallel) == (
+    assert interrupted(games.folder, Path("raw/game_1.txt.here"), parallel) == (
         130,
         "error: stopped: 0 of 1 tasks are done and kept; run the same again to go on",
     )

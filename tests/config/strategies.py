@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from penstock.config.check import key_problems
 from penstock.config.markers import Refused
+from penstock.config.paths import KeyPath
 from penstock.config.plain import section_data
 from penstock.config.section import Section
 from penstock.config.shape import (
@@ -24,6 +25,7 @@ from penstock.config.shape import (
     UnionShape,
     fields_of,
 )
+from penstock.config.translate import value_problems
 
 S = TypeVar("S", bound=Section)
 
@@ -72,18 +74,25 @@ def section_strategy(draw: DrawFn, root: type[S], max_depth: int = 6, max_fields
 
     Data are drawn from the shape of the class; what its validators refuse is taken out again.
     """
-    data = draw(_section_data(root, max_depth, max_fields))
+    section = repaired(draw(_section_data(root, max_depth, max_fields)), root)
+    assume(section is not None)
+    assert section is not None
+    return section
+
+
+def repaired(data: dict[str, Any], root: type[S]) -> S | None:
+    """The section that is left when all that its validators refuse is taken out; None: too much is refused."""
     for _ in range(_MAX_REPAIRS):
-        places = [finding.place for finding in key_problems(data, root)]
-        if not places:
+        findings = key_problems(data, root)
+        if not findings:
             try:
                 return root.model_validate(data)
             except ValidationError as error:
-                places = [_keys(detail["loc"], root) for detail in error.errors()]
-        for place in places:
-            _take_out(data, place)
-    assume(False)
-    raise AssertionError
+                # Not pydantic's own locations: they also hold notes such as '[key]', which are no places in the data.
+                findings = value_problems(error, root)
+        for finding in findings:
+            _take_out(data, finding.place)
+    return None
 
 
 @st.composite
@@ -131,40 +140,16 @@ def _data(shape: Shape, depth: int, max_fields: int) -> SearchStrategy[Any]:
     return _SIZE if isinstance(shape, SizeShape) else _FREE if isinstance(shape, AnyShape) else st.nothing()
 
 
-def _keys(location: tuple[str | int, ...], root: type[Section]) -> tuple[str | int, ...]:
-    """A pydantic location with the keys of the file for Python names."""
-    keys: list[str | int] = []
-    shape: Shape | None = SectionShape(root)
-    for part in location:
-        if isinstance(shape, SectionShape):
-            by_name = {field.name: field for field in fields_of(shape.section).values()}
-            field = by_name.get(str(part)) or fields_of(shape.section).get(str(part))
-            if field is None:
-                break
-            keys.append(field.key)
-            shape = field.shape
-        else:
-            keys.append(part)
-            shape = (
-                shape.item
-                if isinstance(shape, ListShape)
-                else shape.value
-                if isinstance(shape, MapShape)
-                else None
-            )
-    return tuple(keys)
-
-
-def _take_out(data: Any, place: tuple[str | int, ...]) -> None:
+def _take_out(data: Any, place: KeyPath) -> None:
     """Removes what stands at a place; where nothing stands, what is around it."""
     holder, key = None, None
     current = data
     for part in place:
-        is_there = (
-            part in current
-            if isinstance(current, dict)
-            else isinstance(current, list) and part < len(current)
-        )
+        if isinstance(current, list):
+            # Items move up when one before them is taken out: a place may then lead into an item of another kind.
+            is_there = isinstance(part, int) and part < len(current)
+        else:
+            is_there = isinstance(current, dict) and part in current
         if not is_there:
             break
         holder, key, current = current, part, current[part]

@@ -17,8 +17,11 @@ def group():
         yield
 
 
-@pytest.mark.parametrize("dense", DENSE)
-@pytest.mark.parametrize("sparse", SPARSE)
+# Tables and layers have optimizers that know nothing of each other: each of them once, not all pairs.
+PAIRS = [*((sparse, "adam") for sparse in SPARSE), *(("adam", dense) for dense in DENSE if dense != "adam")]
+
+
+@pytest.mark.parametrize(("sparse", "dense"), PAIRS)
 def test_a_resumed_run_is_bit_equal_to_an_uninterrupted_one(tmp_path, sparse, dense):
     whole = Training.start(sparse, dense)
     losses = whole.run(range(8))

@@ -1,20 +1,20 @@
 """Runs a function of a test in processes that form a gloo group, and gives back what each returned."""
 
 import os
-import random
-import socket
+import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
 import torch
+from torch.distributed import TCPStore
 
 from penstock.distributed.groups import process_group
 from penstock.runtime.world import World
 
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 400
+"""For what takes seconds: on a busy machine, importing torch alone may take a minute."""
 
 
 def run_on_two_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -26,17 +26,21 @@ def run_on_ranks(num_ranks: int, function: Callable[..., Any], *arguments: Any) 
     """The same on any number of ranks."""
     context = get_context("spawn")
     answers = context.SimpleQueue()
-    port = _free_port()
+    # As torchrun does it: the parent keeps the address book of the group, at a port that the system gave it.
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     ranks = [
         context.Process(
-            target=_rank, args=(World(rank, num_ranks, rank), port, answers, function, arguments), daemon=True
+            target=_rank,
+            args=(World(rank, num_ranks, rank), store.port, answers, function, arguments),
+            daemon=True,
         )
         for rank in range(num_ranks)
     ]
     for process in ranks:
         process.start()
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     for process in ranks:
-        process.join(TIMEOUT_SECONDS)
+        process.join(max(0.0, deadline - time.monotonic()))
     outcomes = [answers.get() for _ in ranks if not answers.empty()]
     problems = [problem for _, problem, _ in outcomes if problem]
     assert not problems, "\n".join(problems)
@@ -47,22 +51,13 @@ def run_on_ranks(num_ranks: int, function: Callable[..., Any], *arguments: Any) 
 def _rank(
     world: World, port: int, answers: Any, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), TORCHELASTIC_USE_AGENT_STORE="True")
     torch.set_num_threads(1)
     try:
-        with process_group(world, timeout_seconds=60) as collectives:
+        with process_group(world, timeout_seconds=TIMEOUT_SECONDS / 2) as collectives:
             answer = function(world, collectives, *arguments)
-            collectives.barrier()  # the first rank keeps the group's address book; it must not leave first
+            collectives.barrier()  # nobody leaves while another may still exchange something
     except Exception:
         answers.put((world.rank, f"rank {world.rank}: {traceback.format_exc()}", None))
     else:
         answers.put((world.rank, "", answer))
-
-
-def _free_port() -> int:
-    """Below the ports that the system gives to whoever asks for any: until the ranks listen, nobody is given it."""
-    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
-        with socket.socket() as listener, suppress(OSError):
-            listener.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("100 ports are taken")

@@ -14,6 +14,8 @@ from penstock.cli.app import app
 from penstock.prep.sample_data import write_sample_data
 from tests.cli.desk import messages_left_as_they_were
 
+pytest.register_assert_rewrite("tests.end_to_end.wrong_input.mistake")  # before a test imports it
+
 SMALL_RUN = {
     "data_config": {
         "batch_size": 512,
@@ -134,6 +136,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory, sample_clicks: Path) -> Wo
     """A trained run, not to be changed."""
     folder = tmp_path_factory.mktemp("trained")
     place = Workplace(folder, sample_clicks, write_run(folder / "run.yaml", sample_clicks))
-    done = place.process("train", "run.yaml")
+    done = place.penstock("train", "run.yaml")
     assert done.code == 0, done.err
     return place

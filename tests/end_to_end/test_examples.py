@@ -40,7 +40,7 @@ def test_a_text_format_file_in_the_old_style_trains(tmp_path):
 def test_wide_and_deep_on_csv_learns(tmp_path):
     _, auc, labels = train_on_samples(tmp_path, "wide_and_deep.yaml", "clicks", 60_000, file_format="csv")
 
-    assert 0.74 < auc < labels["click"].attainable_auc
+    assert 0.73 < auc < labels["click"].attainable_auc
 
 
 @pytest.mark.parametrize("plain", [True, False])

@@ -22,6 +22,6 @@ def test_the_report_shows_the_auc_of_the_largest_groups(workplace: Workplace) ->
     expected = {str(count["values"] or "null"): count["counts"] for count in counts}
     assert {group["group"]: group["rows"] for group in groups}.items() <= expected.items()
     assert groups[0]["rows"] == max(expected.values())
-    page = (run / "report.html").read_text()
+    page = (run / "report.html").read_text("utf-8")
     for group in groups:
         assert f"{group['auc']:.4f}" in page

@@ -1,6 +1,9 @@
 """Every program of examples/library runs on data that it makes itself, and prints what it promises."""
 
+import contextlib
 import importlib.util
+import io
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +15,15 @@ PROGRAMS = Path(__file__).parents[2] / "examples" / "library"
 
 def run(name: str, folder: Path) -> str:
     """What a program prints, in an empty folder."""
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        runpy.run_path(str(PROGRAMS / name), run_name="__main__")
+    assert list(folder.iterdir()) == []
+    return printed.getvalue()
+
+
+def run_alone(name: str, folder: Path) -> str:
+    """The same in a process of its own: for what loads much, or starts processes."""
     command = [sys.executable, str(PROGRAMS / name)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -26,14 +38,15 @@ def test_there_is_no_program_without_a_test():
 
 
 def test_numpy_loop(tmp_path):
-    lines = run("numpy_loop.py", tmp_path).splitlines()
+    lines = run_alone("numpy_loop.py", tmp_path).splitlines()
 
     assert lines[0] == "['x', 'y'] 237 batches"
     assert lines[2].endswith("equal")
 
 
+@pytest.mark.slow
 def test_torch_loop(tmp_path):
-    first, last = run("torch_loop.py", tmp_path).splitlines()
+    first, last = run_alone("torch_loop.py", tmp_path).splitlines()
 
     assert first == "30,000 rows of age, item, click"
     assert last.endswith(" % of 30,000 rows are told right")
@@ -59,11 +72,12 @@ def test_tfrecord_files(tmp_path):
     assert "batches of at most 512 words" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is an extra: penstock[tf]"
 )
 def test_tf_data(tmp_path):
-    *specs, accuracies = run("tf_data.py", tmp_path).splitlines()
+    *specs, accuracies = run_alone("tf_data.py", tmp_path).splitlines()
 
     assert specs == ["point: float32 (None, 2)", "inside: int64 (None,)"]
     assert float(accuracies.split()[-1]) > 0.9

@@ -51,6 +51,7 @@ def test_simple_multi_task_learns_all_three(tmp_path, many_clicks):
     assert metrics["root_mean_squared_error_watch"] < 23
 
 
+@pytest.mark.slow
 def test_mmoe_learns_both(tmp_path, many_clicks):
     metrics, labels = example_metrics(tmp_path, many_clicks, "mmoe.yaml")
 

@@ -36,7 +36,7 @@ def test_a_resumed_run_has_every_step_once_in_tensorboard(workplace: Workplace) 
 
 
 def test_a_profiled_run_has_a_trace_and_its_dearest_operators(workplace: Workplace) -> None:
-    done = workplace.penstock("train", "run.yaml", "--profile")
+    done = workplace.penstock("train", "run.yaml", "--profile", "--set", "train_config.num_epochs=1")
 
     assert done.code == 0, done.err
     assert "profile:" in done.err

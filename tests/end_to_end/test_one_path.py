@@ -1,6 +1,7 @@
 """From sample data to predictions, by the commands of the README."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -8,6 +9,14 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 import penstock
+from tests.end_to_end.conftest import Workplace
+
+
+@pytest.fixture
+def trained_copy(trained, tmp_path):
+    """A trained run for commands that write into it; others go on with the one that all share."""
+    folder = shutil.copytree(trained.folder, tmp_path / "copy")
+    return Workplace(folder, trained.data, folder / "run.yaml")
 
 
 def test_a_trained_run_holds_all_it_should(trained):
@@ -57,9 +66,9 @@ def test_predictions_are_in_input_order_with_the_reserved_columns(trained, tmp_p
     assert scored.slice(0, given.num_rows).select(["user_id", "item_id"]) == given
 
 
-def test_eval_of_the_best_checkpoint(trained):
-    best = trained.penstock(
-        "eval", "run.yaml", "--checkpoint_path", "best", "--eval_result_filename", "best.json"
+def test_eval_of_the_best_checkpoint(trained, trained_copy):
+    best = trained_copy.penstock(
+        "eval", "run.yaml", "--checkpoint_path", "best", "--eval_result_filename", "of_best.json"
     )
     records = [
         json.loads(line) for line in (trained.folder / "run/eval_result.jsonl").read_text().splitlines()
@@ -67,7 +76,7 @@ def test_eval_of_the_best_checkpoint(trained):
     expected = max(records, key=lambda record: record["metrics"]["auc"])
 
     assert best.code == 0, best.err
-    result = json.loads((trained.folder / "run/best.json").read_text())
+    result = json.loads((trained_copy.folder / "run/of_best.json").read_text())
     assert result["step"] == expected["step"]
     assert result["metrics"] == expected["metrics"]
 
@@ -81,14 +90,14 @@ def test_a_trained_folder_is_not_trained_again_by_mistake(trained):
     )
 
 
-def test_the_names_of_older_scripts_work(trained):
-    done = trained.penstock("train_eval", "--pipeline_config_path", "run.yaml", "--continue_train")
+def test_the_names_of_older_scripts_work(trained_copy):
+    done = trained_copy.penstock("train_eval", "--pipeline_config_path", "run.yaml", "--continue_train")
 
     assert done.code == 0, done.err
     assert "continuing from run/checkpoints/step-72" in done.err
     steps = [
         json.loads(line)["step"]
-        for line in (trained.folder / "run/eval_result.jsonl").read_text().splitlines()
+        for line in (trained_copy.folder / "run/eval_result.jsonl").read_text().splitlines()
     ]
     assert steps == [10, 20, 30, 40, 50, 60, 70, 72]  # what was evaluated before is not evaluated again
 

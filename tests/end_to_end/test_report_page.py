@@ -45,7 +45,7 @@ def browser() -> Iterator[Any]:
     found = shutil.which("chromium") or shutil.which("google-chrome")
     with playwright.sync_playwright() as engine:
         try:
-            started = engine.chromium.launch(executable_path=found, args=["--no-sandbox"])
+            started = engine.chromium.launch(executable_path=found, args=["--no-sandbox"], timeout=120_000)
         except playwright.Error as error:
             pytest.skip(f"no Chromium could be started: {str(error).splitlines()[0]}")
         yield started
@@ -56,6 +56,7 @@ def browser() -> Iterator[Any]:
 def visit(browser: Any) -> Iterator[Visit]:
     """A fresh page, without a network."""
     context = browser.new_context(offline=True)
+    context.set_default_timeout(120_000)
     yield Visit(context.new_page())
     context.close()
 

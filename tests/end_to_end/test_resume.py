@@ -2,44 +2,70 @@
 
 import json
 import signal
+from pathlib import Path
 
-from tests.end_to_end.runs import evaluations, losses, parameters, start, wait_for_step
+import pytest
+
+from tests.end_to_end.conftest import Workplace, write_run
+from tests.end_to_end.runs import evaluations, losses, parameters, start
+from tests.end_to_end.stopping_rate import STOPPABLE, TRAIN_CONFIG, stop_after
+
+ROOT = Path(__file__).parents[2]
 
 
-def test_stopped_by_ctrl_c_and_continued(trained, workplace):
-    process = start(workplace, "train", "run.yaml")
-    wait_for_step(process, workplace, 15)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, sample_clicks: Path) -> Workplace:
+    """A run that can be stopped, and was not."""
+    folder = tmp_path_factory.mktemp("whole")
+    run_file = write_run(folder / "run.yaml", sample_clicks, train_config=STOPPABLE)
+    place = Workplace(folder, sample_clicks, run_file)
+    done = place.penstock("train", "run.yaml")
+    assert done.code == 0, done.err
+    return place
 
-    assert process.returncode == 130
-    assert "Traceback" not in told
-    steps = [
-        int(path.name.removeprefix("step-")) for path in (workplace.folder / "run/checkpoints").iterdir()
-    ]
-    assert max(steps) >= 15
 
-    done = workplace.penstock("train", "run.yaml", "--continue_train")
+@pytest.fixture
+def stoppable(workplace: Workplace) -> Workplace:
+    """A fresh folder with the run file of the whole run."""
+    write_run(workplace.run_file, workplace.data, train_config=STOPPABLE)
+    return workplace
+
+
+def assert_same(one: Workplace, other: Workplace) -> None:
+    assert parameters(one, 72) == parameters(other, 72)
+    assert losses(one) == losses(other)
+    assert evaluations(one) == evaluations(other)
+
+
+def test_stopped_by_ctrl_c_and_continued(whole, stoppable, monkeypatch):
+    with monkeypatch.context() as patch:
+        for name, value in stop_after(16, signal.SIGINT).items():
+            patch.setenv(name, value)
+        stopped = stoppable.penstock("train", "run.yaml")
+
+    assert stopped.code == 130, stopped.err
+    assert "Traceback" not in stopped.err
+    steps = {path.name for path in (stoppable.folder / "run/checkpoints").iterdir()}
+    assert steps == {"step-10", "step-17"}
+
+    done = stoppable.penstock("train", "run.yaml", "--continue_train")
 
     assert done.code == 0, done.err
-    assert f"continuing from run/checkpoints/step-{max(steps)}" in done.err
-    assert parameters(workplace, 72) == parameters(trained, 72)
-    assert losses(workplace) == losses(trained)
-    assert evaluations(workplace) == evaluations(trained)
+    assert "continuing from run/checkpoints/step-17" in done.err
+    assert_same(stoppable, whole)
 
 
-def test_killed_and_continued(trained, workplace):
-    process = start(workplace, "train", "run.yaml")
-    wait_for_step(process, workplace, 25)
-    process.kill()
-    process.communicate(timeout=60)
+def test_killed_and_continued(whole, stoppable):
+    environment = {"PYTHONPATH": str(ROOT), **stop_after(24, signal.SIGKILL)}
+    process = start(stoppable, "train", "run.yaml", environment=environment)
+    _, told = process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL, told
 
-    done = workplace.penstock("train", "run.yaml", "--continue_train")
+    done = stoppable.penstock("train", "run.yaml", "--continue_train")
 
     assert done.code == 0, done.err
-    assert parameters(workplace, 72) == parameters(trained, 72)
-    assert losses(workplace) == losses(trained)
-    assert evaluations(workplace) == evaluations(trained)
+    assert "continuing from run/checkpoints/step-20" in done.err
+    assert_same(stoppable, whole)
 
 
 def test_continuing_without_a_checkpoint_starts_at_step_0_and_says_so(workplace):
@@ -49,11 +75,10 @@ def test_continuing_without_a_checkpoint_starts_at_step_0_and_says_so(workplace)
     assert "no whole checkpoint in run/checkpoints; starting at step 0" in done.err
 
 
-def test_continuing_with_other_data_is_refused(trained, workplace):
-    process = start(workplace, "train", "run.yaml")
-    wait_for_step(process, workplace, 15)
-    process.kill()
-    process.communicate(timeout=60)
+def test_continuing_with_other_data_is_refused(workplace):
+    begun = write_run(workplace.run_file, workplace.data, train_config={**TRAIN_CONFIG, "num_epochs": 1})
+    assert workplace.penstock("train", begun.name).code == 0
+    write_run(workplace.run_file, workplace.data)
 
     other = f"{workplace.data}/test/*.parquet"
     done = workplace.penstock("train", "run.yaml", "--continue_train", "--train_input_path", other)

@@ -29,7 +29,6 @@ from tests.readers.samples import take
 __all__ = ["desk", "trained_desk", "trained_run"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
-TWO_GIB: Change = ("limit: 8GiB", "limit: 2GiB")
 NOT_ALWAYS_THE_SAME = re.compile(
     r"[\d.]+[KMGT]?i?B\b|pid \d+|checksum \d+|\d+ bytes|\d+%|by -?\d\.\d+|rows \d+ to \d+"
 )
@@ -83,7 +82,7 @@ def waiting_for_parsing(_: Desk) -> str:
 
 
 def killing_a_worker(_: Desk) -> str:
-    with ten_batches(functions.slow) as stage:
+    with ten_batches(functions.hangs_at_20) as stage:  # so that there is work left when it is killed
         take(stage, 1)
         os.kill(stage.pids[0], signal.SIGKILL)
         with pytest.raises(PenstockError) as caught:
@@ -121,10 +120,10 @@ def one_large_row_group(folder: Path) -> None:
 
 SYMPTOMS: dict[str, Provoke] = {
     "A stage does not fit": by_command(
-        "train run.yaml", TWO_GIB, ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 4GiB")
+        "train run.yaml", ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 16GiB")
     ),
     "The tables do not fit": by_command(
-        "train run.yaml", TWO_GIB, ('user_id", num_buckets: 100', 'user_id", num_buckets: 1000000000')
+        "train run.yaml", ('user_id", num_buckets: 100', 'user_id", num_buckets: 1000000000')
     ),
     "The limit is below what Python takes": by_command("train run.yaml", ("limit: 8GiB", "limit: 100MiB")),
     "More memory was taken than allowed": more_memory_than_the_limit,

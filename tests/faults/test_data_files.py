@@ -3,16 +3,19 @@
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.end_to_end.conftest import Workplace, write_run
-from tests.end_to_end.runs import losses, parameters, start, wait_for_step
+from tests.end_to_end.runs import losses, parameters, start, wait_until_stopped
+from tests.end_to_end.stopping_rate import STOPPABLE, stop_after
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 72
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -20,7 +23,15 @@ def place(trained: Workplace, tmp_path: Path) -> Workplace:
     """A run over a copy of the data, which may be damaged."""
     data = tmp_path / "clicks"
     shutil.copytree(trained.data, data)
-    return Workplace(tmp_path, data, write_run(tmp_path / "run.yaml", data))
+    return Workplace(tmp_path, data, write_run(tmp_path / "run.yaml", data, train_config=STOPPABLE))
+
+
+def start_and_stop_after(place: Workplace, step: int, *words: str) -> "subprocess.Popen[str]":
+    """A training that stands still after a step, until it gets SIGCONT."""
+    environment = {"PYTHONPATH": str(ROOT), **stop_after(step, signal.SIGSTOP)}
+    process = start(place, "train", "run.yaml", *words, environment=environment)
+    wait_until_stopped(process)
+    return process
 
 
 def middle_file(place: Workplace) -> Path:
@@ -57,10 +68,10 @@ def test_a_file_that_is_damaged_while_the_run_reads_leaves_its_checkpoints(place
 
 
 def test_a_file_that_was_replaced_between_save_and_resume_is_refused(place, trained):
-    process = start(place, "train", "run.yaml")
-    wait_for_step(process, place, 30)
+    process = start_and_stop_after(place, 30)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=300)
     kept = place.folder / "kept.parquet"
     shutil.move(middle_file(place), kept)
     shutil.copy(sorted((place.data / "test").iterdir())[0], place.data / "train" / "part-00001.parquet")
@@ -78,11 +89,11 @@ def test_a_file_that_was_replaced_between_save_and_resume_is_refused(place, trai
 
 
 def test_a_killed_worker_stops_the_run_with_its_signal_and_the_run_goes_on(place, trained):
-    process = start(place, "train", "run.yaml", "--set", "data_config.num_workers=2")
-    wait_for_step(process, place, 20)
+    process = start_and_stop_after(place, 20, "--set", "data_config.num_workers=2")
     workers = psutil.Process(process.pid).children(recursive=True)
     os.kill(workers[-1].pid, signal.SIGKILL)
-    _, told = process.communicate(timeout=60)
+    process.send_signal(signal.SIGCONT)
+    _, told = process.communicate(timeout=300)
 
     assert process.returncode == 1
     assert "was killed by SIGKILL" in told.splitlines()[-1]

@@ -20,7 +20,7 @@ def test_killed_at_a_random_moment(attempt, trained, tmp_path):
     wait_for_step(process, place, chance.randrange(0, 66))
     time.sleep(chance.uniform(0, 0.1))
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
 
     done = place.penstock("train", "run.yaml", "--continue_train")
 

@@ -1,6 +1,5 @@
 """kill -9 during a preparation, at any moment: the next one gives what an undisturbed one gives, byte for byte."""
 
-import json
 import os
 import random
 import shutil
@@ -54,19 +53,17 @@ def start(folder: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def seconds_of_work(folder: Path) -> float:
-    """From the first task to the end, as the log tells."""
-    lines = [json.loads(line) for line in (folder / "batches" / "log.jsonl").read_text().splitlines()]
-    times = {line["event"]: line["time"] for line in lines if "time" in line}
-    return times["end"] - times["begin"]
+def tasks_done(folder: Path) -> int:
+    """How many tasks have their record; -1 before the first has begun."""
+    batches = folder / "batches"
+    return len([*batches.glob("tasks/task_*.json")]) if (batches / "preparation.json").exists() else -1
 
 
-def kill_after(folder: Path, seconds: float) -> bool:
-    """Start, and kill so long after the first file appeared; whether it was still running."""
+def kill_after(folder: Path, num_tasks: int, seconds: float) -> bool:
+    """Start, and kill when so many tasks are done and a moment has passed; whether it was still running."""
     running = start(folder)
-    deadline = time.monotonic() + 120
-    while not (folder / "batches" / "preparation.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
+    while tasks_done(folder) < num_tasks and running.poll() is None:
+        time.sleep(0.002)
     time.sleep(seconds)
     was_running = running.poll() is None
     if was_running:
@@ -85,7 +82,7 @@ def test_twenty_random_moments(tmp_path: Path):
     lay_out(tmp_path / "whole")
     assert start(tmp_path / "whole").wait() == 0
     expected, arrays = content(tmp_path / "whole" / "batches"), stored(tmp_path / "whole")
-    work_seconds = seconds_of_work(tmp_path / "whole")
+    num_tasks = tasks_done(tmp_path / "whole")
     moments = random.Random(5)
     killed = kept = 0
 
@@ -94,7 +91,7 @@ def test_twenty_random_moments(tmp_path: Path):
         shutil.copytree(tmp_path / "whole" / "raw", folder / "raw")
         for name in ("rawgame.py", "prep.yaml"):
             shutil.copy2(tmp_path / "whole" / name, folder / name)
-        killed += kill_after(folder, moments.uniform(0, work_seconds))
+        killed += kill_after(folder, moments.randrange(num_tasks), moments.uniform(0, 0.05))
         kept += any((folder / "batches" / "tasks").glob("task_*.json"))
         assert start(folder).wait() == 0
         assert content(folder / "batches") == expected
@@ -111,8 +108,8 @@ def test_one_kill_after_the_other(tmp_path: Path):
     expected = content(tmp_path / "whole" / "batches")
     shutil.rmtree(tmp_path / "whole" / "batches")
 
-    for moment in (0.2, 0.5, 0.8):
-        kill_after(tmp_path / "whole", moment)
+    for num_tasks in (1, 5, 11):
+        kill_after(tmp_path / "whole", num_tasks, 0.02)
 
     assert start(tmp_path / "whole").wait() == 0
     assert content(tmp_path / "whole" / "batches") == expected

@@ -1,37 +1,55 @@
 """Workers that are killed, crash or hang, and parents that are killed: told at once, and nothing is left."""
 
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
 from penstock.batching.workers.ends import WorkerError
-from penstock.batching.workers.patience import Patience
 from penstock.batching.workers.stage import in_workers
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
+from tests.faults import worker_functions
 from tests.readers.samples import take
 
 ROOT = Path(__file__).parents[2]
 TENS = [list(range(start, start + 10)) for start in range(0, 100, 10)]
 
 
-def ten_batches(function, **options):
+def ten_batches(function, num_workers=2, **options):
     """Workers over ten batches of ten numbers."""
     source = stream_of_sizes([10] * 10)
-    return in_workers(source, function, 2, Share("workers", MIB), file_paths=["part-0.parquet"], **options)
+    share = Share("workers", MIB)
+    return in_workers(source, function, num_workers, share, file_paths=["part-0.parquet"], **options)
 
 
-def gone(pids, seconds=10.0):
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """The file for which functions wait."""
+    monkeypatch.setenv(worker_functions.GATE, str(tmp_path / "open"))
+    return tmp_path / "open"
+
+
+@dataclass
+class GrowingImpatient:
+    """Patience without an end, until a test says that the only one who is still at work hangs."""
+
+    least_seconds: float = math.inf
+    times_median: float = 0.0
+
+
+def gone(pids, seconds=120.0):
     """Whether these processes are no more, or soon will be."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -48,15 +66,14 @@ def alive(pid):
         return False
 
 
-def test_a_killed_worker_is_told_at_once_and_nothing_is_lost():
-    with ten_batches(functions.slow) as stage:
+def test_a_killed_worker_is_told_at_once_and_nothing_is_lost(gate):
+    with ten_batches(worker_functions.waits_from_30) as stage:
         taken = take(stage, 3)
         killed, other = stage.pids
         os.kill(killed, signal.SIGKILL)
-        killed_at = time.monotonic()
+        # Nobody can go on: without a word about it, this would end with one about workers that hang.
         with pytest.raises(PenstockError) as caught:
             taken.extend(stage)
-        assert time.monotonic() - killed_at < 5
         assert gone([killed, other])
         text = str(caught.value)
         assert text.startswith(f"worker 0 (pid {killed}) was killed by SIGKILL while it had rows ")
@@ -64,20 +81,25 @@ def test_a_killed_worker_is_told_at_once_and_nothing_is_lost():
         assert text.endswith("lower data_config.num_workers or data_config.batch_size, or raise memory.limit")
         assert stage.state_dict()["row"] == 10 * len(taken)
 
+        gate.touch()
         assert taken + list(stage) == TENS, "with new workers, from where it stopped"
         assert not {killed, other} & set(stage.pids)
 
 
-def test_the_memory_of_a_killed_worker_and_its_rows_are_told():
-    with ten_batches(functions.kills_itself_at_20) as stage, pytest.raises(WorkerError) as caught:
-        list(stage)
+def test_the_memory_of_a_killed_worker_and_its_rows_are_told(gate):
+    with ten_batches(worker_functions.kills_itself_at_20) as stage:
+        take(stage, 2)  # while all of them are there to be looked at
+        gate.touch()
+        with pytest.raises(WorkerError) as caught:
+            list(stage)
 
     assert "while it had rows 20 to 29 of part-0.parquet; its memory was last seen at " in str(caught.value)
 
 
-def test_a_run_that_lost_a_worker_is_continued_elsewhere():
-    with ten_batches(functions.kills_itself_at_20) as stage:
-        taken = []
+def test_a_run_that_lost_a_worker_is_continued_elsewhere(gate):
+    with ten_batches(worker_functions.kills_itself_at_20) as stage:
+        taken = take(stage, 2)
+        gate.touch()
         with pytest.raises(WorkerError):
             taken.extend(stage)
         saved = stage.state_dict()
@@ -103,8 +125,9 @@ def test_a_worker_that_ends_itself():
     assert "ended itself with exit code 3 while it had rows 20 to 29" in str(caught.value)
 
 
+@pytest.mark.usefixtures("gate")
 def test_a_killed_template_is_told_and_its_workers_end():
-    with ten_batches(functions.slow) as stage:
+    with ten_batches(worker_functions.waits_from_10) as stage:
         take(stage, 1)
         pids = stage.pids
         os.kill(psutil.Process(pids[0]).ppid(), signal.SIGKILL)
@@ -116,15 +139,17 @@ def test_a_killed_template_is_told_and_its_workers_end():
 
 
 def test_a_hanging_worker_is_noticed_with_its_stack_and_rows():
-    patience = Patience(least_seconds=0.6, times_median=50)
-    with ten_batches(functions.hangs_at_20, patience=patience) as stage:
+    patience = GrowingImpatient()
+    with ten_batches(functions.hangs_at_20, num_workers=1, patience=patience) as stage:
+        take(stage, 2)
+        patience.least_seconds = 0.6
         with pytest.raises(WorkerError) as caught:
             list(stage)
         text = str(caught.value)
         assert stage.state_dict()["row"] == 20
         assert stage.pids == []
     assert re.search(
-        r" has been at rows 20 to 29 of part-0.parquet for \d s; half of the batches take less", text
+        r" has been at rows 20 to 29 of part-0.parquet for \d+ s; half of the batches take less", text
     )
     assert "functions.py, line " in text
     assert " in sleep_for_ever. Look at what it waits for" in text
@@ -132,11 +157,12 @@ def test_a_hanging_worker_is_noticed_with_its_stack_and_rows():
 
 
 def test_a_stopped_worker_is_noticed_by_its_state():
-    patience = Patience(least_seconds=1.5, times_median=0)
-    with ten_batches(functions.slow, patience=patience) as stage:
+    patience = GrowingImpatient()
+    with ten_batches(functions.slow, num_workers=1, patience=patience) as stage:
         take(stage, 1)
         pids = stage.pids
         os.kill(pids[0], signal.SIGSTOP)
+        patience.least_seconds = 0.6
         with pytest.raises(WorkerError, match="its state is 'stopped'"):
             list(stage)
         assert gone(pids)
@@ -164,7 +190,7 @@ items = iter(stage)
 print(next(items))
 print(*stage.pids, flush=True)
 next(items), next(items)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -183,25 +209,30 @@ def start_parent(function):
     return process, [*pids, psutil.Process(pids[0]).ppid()]
 
 
+def named_shared_memory(pids):
+    """Files of /dev/shm that processes have in memory; the folder itself also has what others put there."""
+    maps = [Path(f"/proc/{pid}/maps") for pid in pids]
+    lines = [line for file in maps if file.exists() for line in file.read_text().splitlines()]
+    return {line for line in lines if "/dev/shm/" in line}
+
+
 @pytest.mark.parametrize("function", ["slow", "hangs_at_20"])
 def test_a_killed_parent_leaves_no_process_and_no_shared_memory(function):
-    before = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
     process, pids = start_parent(function)
+    assert named_shared_memory([process.pid, *pids]) == set(), "what has no name is gone with its last user"
 
     process.kill()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
 
     assert gone(pids)
     assert errors == ""
-    if os.path.isdir("/dev/shm"):
-        assert set(os.listdir("/dev/shm")) <= before
 
 
 def test_a_program_that_ends_without_closing_leaves_no_process():
     process, pids = start_parent("hangs_at_20")
 
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
 
     assert gone(pids)
     assert errors.rstrip().endswith("KeyboardInterrupt")

@@ -1,6 +1,6 @@
 """When evaluations get no better."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.loops.early_stopping import EarlyStop
@@ -54,6 +54,7 @@ def test_goes_on_waiting_after_a_resume():
     assert after.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), max_size=12),
     st.integers(0, 12),

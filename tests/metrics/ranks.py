@@ -34,9 +34,19 @@ class ThreadCollectives:
 
 def on_ranks(num_ranks, work):
     """What `work(rank, collectives)` gives on each of the ranks."""
-    board, barrier = [None] * num_ranks, threading.Barrier(num_ranks, timeout=10)
+    # A rank that fails breaks the barrier; the limit is only for ranks that exchange unequally often.
+    board, barrier = [None] * num_ranks, threading.Barrier(num_ranks, timeout=120)
+
+    def as_rank(rank):
+        try:
+            return work(rank, ThreadCollectives(rank, board, barrier))
+        except BaseException:
+            barrier.abort()
+            raise
+
     with ThreadPoolExecutor(num_ranks) as pool:
-        pending = [
-            pool.submit(work, rank, ThreadCollectives(rank, board, barrier)) for rank in range(num_ranks)
-        ]
-        return [future.result() for future in pending]
+        pending = [pool.submit(as_rank, rank) for rank in range(num_ranks)]
+    errors = [error for future in pending if (error := future.exception()) is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+        raise error  # the cause, before what it did to the others
+    return [future.result() for future in pending]

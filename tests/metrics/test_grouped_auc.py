@@ -62,12 +62,12 @@ def test_groups_with_one_class_do_not_count():
 
 @pytest.mark.parametrize("weight", ["none", "rows", "positives"])
 def test_every_group_is_exact_with_ties_half(weight):
-    rows = random_rows(3000, 200)
+    rows = random_rows(1500, 60)
 
     assert grouped_auc_of(*rows, weight=weight) == pytest.approx(by_definition(*rows, weight), abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(some_rows)
 def test_infinite_close_and_equal_predictions_rank_as_they_are(rows):
     preds, target, groups = columns(rows)
@@ -159,7 +159,7 @@ def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut, limit_bytes):
 
 
 def test_rows_beyond_the_limit_go_to_disk_and_leave_with_the_metric(tmp_path):
-    preds, target, groups = random_rows(5000, 300)
+    preds, target, groups = random_rows(5000, 60)
     metric = GroupedAUC(limit_bytes=10_000, folder=tmp_path)
     for start in range(0, 5000, 500):
         rows = slice(start, start + 500)
@@ -191,9 +191,9 @@ def test_a_forgotten_metric_leaves_no_files(tmp_path):
 @pytest.mark.parametrize("limit_bytes", [1 << 20, 5000])
 @pytest.mark.parametrize("way", [reduced, gathered])
 def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_bytes, tmp_path):
-    preds, target, groups = random_rows(2000, 150, seed=2)
+    preds, target, groups = random_rows(1000, 120, seed=2)
     preds[3] = math.nan
-    cuts = [0, 1200, 2000, 2000]
+    cuts = [0, 600, 1000, 1000]
 
     def evaluate(rank, collectives):
         metric = GroupedAUC(limit_bytes=limit_bytes, folder=tmp_path)
@@ -207,15 +207,15 @@ def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_byt
         whole.close()
         return found
 
-    known = np.arange(2000) != 3
+    known = np.arange(1000) != 3
     expected = pytest.approx(by_definition(preds[known], target[known], groups[known]), abs=1e-12)
-    remark = "149 of 150 groups have both classes"
+    remark = "118 of 120 groups have both classes"
     assert on_ranks(3, evaluate) == [(expected, 1, remark, True)] * 3
 
 
 def test_ranks_that_may_hold_different_numbers_of_bytes_exchange_alike(tmp_path):
-    preds, target, groups = random_rows(2000, 150, seed=2)
-    limits_bytes = [1 << 20, 20_000]
+    preds, target, groups = random_rows(1000, 120, seed=2)
+    limits_bytes = [1 << 20, 10_000]
 
     def evaluate(rank, collectives):
         metric = GroupedAUC(limit_bytes=limits_bytes[rank], folder=tmp_path)

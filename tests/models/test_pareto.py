@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -38,6 +38,7 @@ def smallest_by_search(gram, minimums):
     return best
 
 
+@settings(max_examples=50)
 @given(gradients_and_minimums())
 def test_no_allowed_weights_give_a_shorter_sum_of_gradients(case):
     gradients, minimums = case
@@ -49,6 +50,7 @@ def test_no_allowed_weights_give_a_shorter_sum_of_gradients(case):
     assert weights @ gram @ weights == pytest.approx(smallest_by_search(gram, minimums), abs=1e-8)
 
 
+@settings(max_examples=50)
 @given(gradients_and_minimums())
 def test_the_weights_satisfy_the_conditions_of_a_minimum(case):
     """Of a convex problem: no shift of weight from one loss to another, which is above its minimum, helps."""

@@ -6,7 +6,7 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import ConfigError
 from penstock.loops.learning_rates import LearningRates
 from penstock.pipeline.callbacks import Control, require_callbacks
-from tests.pipeline.training_runs import log_of, parameters, steps_of, trained
+from tests.pipeline.training_runs import desk_elsewhere, log_of, parameters, steps_of, trained
 
 RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
 
@@ -115,19 +115,6 @@ def test_a_rate_that_a_callback_sets_holds_from_the_next_step_on(desk):
     ]
 
 
-@pytest.mark.parametrize("stopped_after", [1, 3, 4])
-def test_callbacks_and_their_rates_go_on_exactly_after_a_resume(desk, stopped_after):
-    two_epochs = {"train_config.num_epochs": 2}
-    whole = trained(desk, two_epochs | {"model_dir": "whole"}, callbacks=[Halve()])
-    shorter = {"train_config.num_epochs": None, "train_config.num_steps": stopped_after}
-
-    trained(desk, shorter, callbacks=[Halve()])
-    resumed = trained(desk, two_epochs, resume=True, callbacks=[Halve()])
-
-    assert steps_of(resumed.model_dir) == steps_of(whole.model_dir)
-    assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
-
-
 class CountSaves:
     """Counts checkpoints, and remembers with which evaluation each was told."""
 
@@ -144,17 +131,26 @@ class CountSaves:
         self.saves = state["saves"]
 
 
+TWO_EPOCHS = {"train_config.num_epochs": 2}
+
+
+@pytest.fixture(scope="module")
+def in_one(tmp_path_factory):
+    """Lines and parameters of a run that was never stopped."""
+    with desk_elsewhere(tmp_path_factory) as desk:
+        whole = trained(desk, TWO_EPOCHS, callbacks=[Halve(), CountSaves()])
+        return steps_of(whole.model_dir), parameters(whole.checkpoint)
+
+
 @pytest.mark.parametrize("stopped_after", [1, 3, 4])
-def test_the_checkpoint_that_a_run_continues_from_is_told_once_more(desk, stopped_after):
-    """A kill may have come between the checkpoint and those who want to know of it."""
-    two_epochs = {"train_config.num_epochs": 2}
-    whole = trained(desk, two_epochs | {"model_dir": "whole"}, callbacks=[CountSaves()])
+def test_callbacks_and_their_rates_go_on_exactly_after_a_resume(desk, in_one, stopped_after):
+    """The checkpoint that a run continues from is told once more, since a kill may have come before that."""
     shorter = {"train_config.num_epochs": None, "train_config.num_steps": stopped_after}
 
-    trained(desk, shorter, callbacks=[CountSaves()])
-    resumed = trained(desk, two_epochs, resume=True, callbacks=[CountSaves()])
+    trained(desk, shorter, callbacks=[Halve(), CountSaves()])
+    resumed = trained(desk, TWO_EPOCHS, resume=True, callbacks=[Halve(), CountSaves()])
 
-    assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+    assert (steps_of(resumed.model_dir), parameters(resumed.checkpoint)) == in_one
 
 
 def without_end(desk):

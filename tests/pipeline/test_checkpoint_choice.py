@@ -6,20 +6,27 @@ import pytest
 
 from penstock.config.errors import CheckpointError
 from penstock.pipeline.checkpoint_choice import checkpoint_at, means_a_checkpoint
-from tests.pipeline.training_runs import trained
+from tests.pipeline.training_runs import desk_elsewhere, put_on, trained
 
 KEY = "train_config.fine_tune_checkpoint"
 
 
-@pytest.fixture
-def run_of_three(desk):
+@pytest.fixture(scope="module")
+def run_of_three_elsewhere(tmp_path_factory):
     """Three steps, of which the last had the least loss; an early stop would have gone back to the second."""
     by_loss = {
         "export_config.best_exporter_metric": "binary_cross_entropy",
         "train_config.dense_optimizer": {"sgd_optimizer": {"lr": 0.0}},
         "train_config.sparse_optimizer": {"sgd_optimizer": {"lr": 0.0}},
     }
-    return trained(desk, by_loss)
+    with desk_elsewhere(tmp_path_factory) as desk:
+        return desk.folder / trained(desk, by_loss).model_dir
+
+
+@pytest.fixture
+def run_of_three(desk, run_of_three_elsewhere):
+    """Its model_dir, on this desk."""
+    return put_on(desk, run_of_three_elsewhere)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def test_a_path_means_a_checkpoint_a_run_or_a_word_behind_it(run_of_three, path,
 
 
 def test_a_run_means_the_checkpoint_that_it_went_back_to(run_of_three):
-    (run_of_three.model_dir / "best.json").write_text('{"step": 2}')
+    (run_of_three / "best.json").write_text('{"step": 2}')
 
     assert checkpoint_at(Path("run"), KEY).step == 2
     assert checkpoint_at(Path("run/latest"), KEY).step == 3

@@ -37,7 +37,7 @@ def test_two_ranks_go_on_as_three(desk: Desk):
 
 def test_the_example_of_the_page_gives_every_row_once(desk: Desk):
     desk.write_run(("batch_size: 4", "batch_size: 1"))
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     [example] = [block for block in blocks if "states=states" in block]
     names: dict[str, Any] = {}
 

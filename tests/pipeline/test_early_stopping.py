@@ -1,6 +1,7 @@
 """A run that stops when it gets no better, and ends with its best parameters."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from penstock.loops.sections import EarlyStopping
 from penstock.pipeline.best import early_stop_of, marked_step
 from penstock.pipeline.evaluation import evaluate_checkpoint
 from penstock.pipeline.run_files import load_run
-from tests.pipeline.training_runs import STEPS_OF_2, log_of, parameters, trained
+from tests.pipeline.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
 
 WORSE = {
     "train_config.dense_optimizer": {"sgd_optimizer": {"lr": 30.0}},
@@ -30,26 +31,36 @@ def best_of(folder):
     return found["step"], found["losses"]["binary_cross_entropy"]
 
 
-def test_it_stops_and_ends_with_the_best(desk):
-    result = trained(desk, WORSE)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that stopped, not to be changed."""
+    with desk_elsewhere(tmp_path_factory) as desk:
+        result = trained(desk, WORSE)
+        return replace(
+            result,
+            model_dir=desk.folder / result.model_dir,
+            checkpoint=desk.folder / result.checkpoint,
+        )
 
-    step, loss = best_of(result.model_dir)
-    assert result.steps == step + 2 < 60
-    assert result.restored_step == result.evaluated_step == marked_step(result.model_dir) == step
-    assert result.checkpoint.name == f"step-{step}"
-    assert result.losses == {"binary_cross_entropy": loss}
-    assert result.stopped_because.startswith("binary_cross_entropy got no better in 2 evaluations (best ")
-    end = log_of(result.model_dir)[-1]
-    assert (end["stopped_because"], end["restored_step"]) == (result.stopped_because, step)
+
+def test_it_stops_and_ends_with_the_best(whole):
+    step, loss = best_of(whole.model_dir)
+    assert whole.steps == step + 2 < 60
+    assert whole.restored_step == whole.evaluated_step == marked_step(whole.model_dir) == step
+    assert whole.checkpoint.name == f"step-{step}"
+    assert whole.losses == {"binary_cross_entropy": loss}
+    assert whole.stopped_because.startswith("binary_cross_entropy got no better in 2 evaluations (best ")
+    end = log_of(whole.model_dir)[-1]
+    assert (end["stopped_because"], end["restored_step"]) == (whole.stopped_because, step)
 
 
-def test_what_comes_after_takes_the_best_unless_told_otherwise(desk):
-    result = trained(desk, WORSE)
+def test_what_comes_after_takes_the_best_unless_told_otherwise(desk, whole):
+    put_on(desk, whole.model_dir)
     run = load_run(desk.folder / "run.yaml", STEPS_OF_2 | WORSE)
 
-    assert evaluate_checkpoint(run).step == result.restored_step
-    assert evaluate_checkpoint(run, "latest").step == result.steps
-    assert evaluate_checkpoint(run).evaluation.losses == pytest.approx(result.losses)
+    assert evaluate_checkpoint(run).step == whole.restored_step
+    assert evaluate_checkpoint(run, "latest").step == whole.steps
+    assert evaluate_checkpoint(run).evaluation.losses == pytest.approx(whole.losses)
 
 
 def test_the_best_stays_though_only_the_newest_is_kept(desk):
@@ -80,15 +91,15 @@ def test_the_last_may_be_kept_instead(desk):
     assert marked_step(result.model_dir) is None
 
 
-def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk):
-    result = trained(desk, WORSE)
+def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk, whole):
+    put_on(desk, whole.model_dir)
     patient = {**WORSE["train_config.early_stopping"], "patience": 3}
 
     again = trained(desk, WORSE, resume=True)
     further = trained(desk, WORSE | {"train_config.early_stopping": patient}, resume=True)
 
-    assert (again.steps, again.restored_step) == (result.steps, result.restored_step)
-    assert further.steps > result.steps
+    assert (again.steps, again.restored_step) == (whole.steps, whole.restored_step)
+    assert further.steps > whole.steps
 
 
 def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk):
@@ -112,9 +123,8 @@ def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
     assert log_of(result.model_dir)[-1]["restored_step"] is None
 
 
-@pytest.mark.parametrize("killed_after", [1, 2, 3])
-def test_a_kill_at_any_checkpoint_changes_nothing(desk, killed_after):
-    whole = trained(desk, WORSE | {"model_dir": "whole"})
+@pytest.mark.parametrize("killed_after", [1, 3])
+def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
     trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": killed_after})
     (desk.folder / "run/best.json").unlink()
 

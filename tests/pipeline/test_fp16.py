@@ -15,7 +15,9 @@ from tests.pipeline.training_runs import log_of, parameters, steps_of, trained
 FP16 = {"train_config.mixed_precision": "FP16"}
 TOO_LARGE = {**FP16, "train_config.grad_scaler": {"init_scale": 2.0**18, "growth_interval": 3}}
 """Some of the first batches overflow, and later the scale grows into an overflow again."""
-TWO_EPOCHS, EIGHT_EPOCHS = {"train_config.num_epochs": 2}, {"train_config.num_epochs": 8}
+SAVED_AT_THE_END = {"train_config.save_checkpoints_steps": 0}
+NOT_EVALUATED = {"eval_input_path": ""}
+TWO_EPOCHS, EIGHT_EPOCHS = (SAVED_AT_THE_END | {"train_config.num_epochs": epochs} for epochs in (2, 8))
 
 
 def test_trains_nearly_the_same_and_logs_its_scale(desk):
@@ -52,7 +54,7 @@ def test_batches_that_overflow_are_no_steps_and_are_counted(desk):
 
 @pytest.mark.parametrize("sparse", ["adagrad_optimizer", "adam_optimizer"])
 def test_a_run_in_two_pieces_equals_a_run_in_one(desk, sparse):
-    sets = TOO_LARGE | {"train_config.sparse_optimizer": {sparse: {"lr": 0.1}}}
+    sets = TOO_LARGE | NOT_EVALUATED | {"train_config.sparse_optimizer": {sparse: {"lr": 0.1}}}
     whole = trained(desk, sets | EIGHT_EPOCHS | {"model_dir": "whole"})
     trained(desk, sets | TWO_EPOCHS | {"model_dir": "pieces"})
     pieces = trained(desk, sets | EIGHT_EPOCHS | {"model_dir": "pieces"}, resume=True)
@@ -74,7 +76,7 @@ class StopAt:
 
 
 def test_a_run_that_was_stopped_within_an_epoch_goes_on_the_same(desk):
-    sets = TOO_LARGE | EIGHT_EPOCHS
+    sets = TOO_LARGE | NOT_EVALUATED | EIGHT_EPOCHS
     whole = trained(desk, sets | {"model_dir": "whole"})
     stopped = trained(desk, sets | {"model_dir": "pieces"}, callbacks=[StopAt(4)])
     pieces = trained(desk, sets | {"model_dir": "pieces"}, resume=True)
@@ -90,6 +92,7 @@ def test_clipping_running_means_and_joined_batches_go_together(desk):
         "train_config.dense_optimizer": {"adam_optimizer": {"lr": 0.1}, "ema": {"decay": 0.5}},
         "train_config.gradient_accumulation_steps": 2,
         "train_config.num_epochs": 3,
+        **SAVED_AT_THE_END,
     }
     exact = trained(desk, sets | {"model_dir": "exact"})
     rounded = trained(desk, sets | FP16 | {"model_dir": "rounded"})

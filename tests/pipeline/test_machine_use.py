@@ -6,8 +6,9 @@ from penstock.pipeline.machine_use import MachineUse
 
 
 def test_a_busy_process_uses_a_processor_and_a_sleeping_one_does_not() -> None:
-    use = MachineUse()
-    time.sleep(0.2)
+    # By this clock an hour passes without work, and then a second with some: true on a machine of any speed.
+    clock = iter([0.0, 3600.0, 3601.0])
+    use = MachineUse(clock=lambda: next(clock))
     asleep = use.since_last()
     until = time.process_time() + 0.2
     while time.process_time() < until:

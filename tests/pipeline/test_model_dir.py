@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,9 @@ def test_a_file_in_the_way_is_named_as_it_was_written(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_ours_to_write(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
 
-    with pytest.raises(ConfigError, match=rf"^model_dir: no permission to write in '{tmp_path}'$"):
+    with pytest.raises(
+        ConfigError, match=rf"^model_dir: no permission to write in '{re.escape(str(tmp_path))}'$"
+    ):
         ModelDir(tmp_path / "run").require_writable()
 
 
@@ -96,15 +99,16 @@ def test_a_run_that_goes_on_began_when_it_began(tmp_path):
     folder = ModelDir(tmp_path)
     assert folder.started_at is None
 
+    before = time.time()
     folder.write_version({})
     began = folder.started_at
     folder.write_version({"train/a.parquet": 123})
     assert folder.started_at == began
-    assert began == pytest.approx(time.time(), abs=60)
+    assert before - 1 <= began <= time.time() + 1
 
     folder.forget_records()
     folder.write_version({})
-    assert folder.started_at > began
+    assert folder.started_at != began
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "torn {", '{"started_at": 3}', '{"started_at": "monday"}'])
@@ -162,11 +166,11 @@ def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, tempor
 
 def test_a_killed_training_lets_go(tmp_path, temporary_folder):
     hold = (
-        "import sys, time; from pathlib import Path; from penstock.pipeline.model_dir import ModelDir\n"
-        "with ModelDir(Path(sys.argv[1])).lock(): print('held', flush=True); time.sleep(60)"
+        "import sys; from pathlib import Path; from penstock.pipeline.model_dir import ModelDir\n"
+        "with ModelDir(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(ConfigError, match="another penstock train"), ModelDir(tmp_path).lock():
             pass

@@ -12,6 +12,7 @@ import penstock
 from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
+from penstock.runtime.memory import MemoryMonitor
 from tests.prep.preparing.raw import RUN_FILE, enter_folder, events
 
 
@@ -71,8 +72,34 @@ def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(folder: Path):
     assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
 
 
-def test_what_worker_processes_take_is_told_too(folder: Path):
-    result = penstock.prepare(penstock.load_run("prep.yaml", {"preprocessing.parallel": True}), merge=False)
+WAITING = """
+import os, time
+import rawgame
+
+def samples(path):
+    \"\"\"Those of rawgame, once the memory of this worker was measured.\"\"\"
+    deadline = time.monotonic() + 300
+    while not os.path.exists("measured") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield from rawgame.samples(path)
+"""
+
+
+def test_what_worker_processes_take_is_told_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "waiting.py").write_text(WAITING)
+    monkeypatch.delitem(sys.modules, "waiting", raising=False)
+    sample = MemoryMonitor.sample
+
+    def noted(monitor: MemoryMonitor) -> int:
+        taken_bytes = sample(monitor)
+        if monitor.report.started_peak_bytes > 10 * MIB:
+            (folder / "measured").touch()
+        return taken_bytes
+
+    monkeypatch.setattr(MemoryMonitor, "sample", noted)
+    keys = {"preprocessing.parallel": True, "preprocessing.extract": "waiting:samples"}
+
+    result = penstock.prepare(penstock.load_run("prep.yaml", keys), merge=False)
 
     workers_bytes = result.memory.started_peak_bytes
     assert 10 * MIB < workers_bytes < result.memory.stage_peaks["preparing"]

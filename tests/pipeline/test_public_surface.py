@@ -55,11 +55,10 @@ NAMES = [
     "write_tfrecord",
 ]
 
-IMPORT_SECONDS = """
-import sys, time
-before = time.perf_counter()
+LOADED = """
+import sys
 import penstock
-print(time.perf_counter() - before, *(name for name in ("torch", "pyarrow", "pydantic") if name in sys.modules))
+print(*(name for name in ("torch", "numpy", "pyarrow", "pydantic") if name in sys.modules))
 """
 
 
@@ -68,12 +67,10 @@ def test_the_names_are_pinned():
     assert set(NAMES) <= set(dir(penstock))
 
 
-def test_importing_takes_less_than_half_a_second_and_loads_nothing_else():
-    done = subprocess.run([sys.executable, "-c", IMPORT_SECONDS], capture_output=True, text=True, check=True)
+def test_importing_loads_nothing_that_takes_long():
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
 
-    seconds, *loaded = done.stdout.split()
-    assert float(seconds) < 0.5
-    assert loaded == []
+    assert done.stdout.split() == []
 
 
 def test_every_module_can_be_imported_and_hides_no_public_name():

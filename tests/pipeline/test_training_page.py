@@ -8,7 +8,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 
 
 def test_the_callback_of_the_page_feeds_its_tracker(desk):
-    _, _, section = PAGE.read_text().partition("## Callbacks")
+    _, _, section = PAGE.read_text(encoding="utf-8").partition("## Callbacks")
     (program,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     names = {}
 

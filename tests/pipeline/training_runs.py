@@ -1,8 +1,13 @@
 """Training the desk's six rows from Python, and looking at what it left."""
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from penstock.pipeline.run_files import load_run
 from penstock.pipeline.training import TrainResult, train
@@ -19,6 +24,20 @@ STEPS_OF_2 = {
 def trained(desk: Desk, sets: dict[str, Any] | None = None, **options: Any) -> TrainResult:
     """Train the desk's run with some keys exchanged."""
     return train(load_run(desk.folder / "run.yaml", {**STEPS_OF_2, **(sets or {})}), **options)
+
+
+@contextmanager
+def desk_elsewhere(factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk for a run that the tests of a module share: each of them copies it, or only looks at it."""
+    folder = factory.mktemp("shared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield Desk.laid_out_in(folder)
+
+
+def put_on(desk: Desk, model_dir: Path) -> Path:
+    """A copy of a trained run, as if it had been trained here."""
+    return Path(shutil.copytree(model_dir, desk.folder / "run"))
 
 
 def log_of(model_dir: Path) -> list[dict[str, Any]]:

@@ -3,19 +3,23 @@
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 
 import pyarrow.fs as pa_fs
-from moto.server import ThreadedMotoServer
 
 
 class ObjectStore:
     """A running server; `url` is what AWS_ENDPOINT_URL is set to."""
 
     def __init__(self) -> None:
+        # Here, so that whoever only collects tests does not pay for it.
+        from moto.server import ThreadedMotoServer
+
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
@@ -84,14 +88,32 @@ def refusing_server(status: int) -> Iterator[tuple[str, type[_Refuses]]]:
     """A server that answers with a status, and counts how often it was asked."""
     handler = type("Refuses", (_Refuses,), {"status": status})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}", handler
     server.shutdown()
     server.server_close()
 
 
 @contextmanager
-def silent_server() -> Iterator[str]:
-    """A server that takes connections and never says a word."""
+def silent_server() -> Iterator[tuple[str, Callable[[], int]]]:
+    """A server that takes connections and never says a word, and how many there have been so far."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", partial(_num_waiting, listening)
+
+
+def _num_waiting(listening: socket.socket) -> int:
+    listening.setblocking(False)
+    for num_waiting in count():
+        try:
+            listening.accept()[0].close()
+        except BlockingIOError:
+            return num_waiting
+    raise AssertionError
+
+
+@contextmanager
+def nobody_there() -> Iterator[str]:
+    """An address at which nobody listens, and nobody else can: its port is taken."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"

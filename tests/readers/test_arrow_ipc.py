@@ -387,7 +387,7 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
 
 
 @pytest.mark.parametrize("value", [0x7F, 0x80], ids=["huge", "negative"])
-@pytest.mark.parametrize("compression", [None, "zstd"])
+@pytest.mark.parametrize("compression", [None, pytest.param("zstd", marks=pytest.mark.slow)])
 def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path, compression: str | None, value: int) -> None:
     path = write(tmp_path / "a.arrow", table_of(0, 4), "file", compression, batch_rows=4)
     whole = path.read_bytes()

@@ -2,8 +2,8 @@
 
 import gzip
 import json
-import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
+from penstock.readers import stores
 from penstock.readers.sections import ReadingSection
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import (
@@ -26,7 +27,7 @@ from tests.readers.samples import (
 )
 
 Write = Callable[[Path], object]
-ROWS = [5, 700, 1]
+ROWS = [5, 150, 1]
 
 
 def _compressed_csv(folder: Path) -> None:
@@ -63,10 +64,13 @@ FORMATS: dict[str, tuple[Write, ReadingSection]] = {
 each_format = pytest.mark.parametrize(("write", "reading"), FORMATS.values(), ids=FORMATS.keys())
 
 
+_numbers = count()
+
+
 @pytest.fixture
-def bucket(request: pytest.FixtureRequest) -> str:
+def bucket() -> str:
     """A name of its own for each test."""
-    return f"bucket-{abs(hash(request.node.name))}"
+    return f"every-reader-{next(_numbers)}"
 
 
 @each_format
@@ -80,7 +84,7 @@ def test_rows_are_those_of_the_disk(
     there = pa.Table.from_batches(open_path(f"s3://{bucket}", reading, seed=3))
 
     assert there.equals(here)
-    assert sorted(there["number"].to_pylist()) == list(range(706))
+    assert sorted(there["number"].to_pylist()) == list(range(156))
 
 
 @each_format
@@ -107,10 +111,12 @@ def test_a_place_of_the_disk_is_a_place_of_the_store(
     first = flat(take(here, 1))
     there.load_state_dict(here.state_dict())
 
-    assert first + flat(there) == list(range(706))
+    assert first + flat(there) == list(range(156))
 
 
-def test_the_store_is_stopped_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_is_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The pauses between attempts grow, and last seconds.
+    monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
     store = ObjectStore()
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
@@ -120,10 +126,7 @@ def test_the_store_is_stopped_in_the_middle(tmp_path: Path, monkeypatch: pytest.
     assert next(batches).column("number")[0].as_py() == 0
 
     store.stop()
-    started = time.monotonic()
     with pytest.raises(
         DataError, match=r"s3://middle/a.csv: the store cannot be reached; check the endpoint"
     ):
         list(batches)
-
-    assert time.monotonic() - started < 30

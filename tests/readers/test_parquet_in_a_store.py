@@ -1,7 +1,5 @@
 """Parquet files of a store are read in few requests, and inside the share."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +12,7 @@ from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import survey_path
 
-NUM_COLUMNS, NUM_ROWS, NUM_GROUPS = 8, 200_000, 4
+NUM_COLUMNS, NUM_ROWS, NUM_GROUPS = 8, 100_000, 4
 
 
 @pytest.fixture
@@ -32,15 +30,20 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.fixture
-def file_bytes(object_store: ObjectStore, tmp_path: Path) -> int:
+@pytest.fixture(scope="module")
+def written_bytes(shared_store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> int:
     """A file of several row groups with several pages in each column."""
     random = np.random.default_rng(0)
     columns = {f"column_{index}": random.integers(0, 2**62, NUM_ROWS) for index in range(NUM_COLUMNS)}
-    path = tmp_path / "wide.parquet"
+    path = tmp_path_factory.mktemp("wide") / "wide.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=NUM_ROWS // NUM_GROUPS, data_page_size=64 * KIB)
-    object_store.put_folder("wide", tmp_path)
+    shared_store.put_folder("wide", path.parent)
     return path.stat().st_size
+
+
+@pytest.fixture
+def file_bytes(written_bytes: int, object_store: ObjectStore) -> int:
+    return written_bytes
 
 
 def test_a_survey_reads_the_footer_and_no_page(file_bytes: int, requests: list[int]) -> None:

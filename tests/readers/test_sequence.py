@@ -56,7 +56,7 @@ def test_a_shard_that_does_not_exist() -> None:
         Shard(2, 2)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     sizes=block_sizes, count=st.integers(1, 6), seed=st.none() | st.integers(0, 5), epoch=st.integers(0, 3)
 )
@@ -72,7 +72,7 @@ def test_every_row_is_in_exactly_one_shard(
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(sizes=block_sizes, seed=st.none() | st.integers(0, 5), data=st.data())
 def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
     sizes: list[int], seed: int | None, data: st.DataObject

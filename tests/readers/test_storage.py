@@ -1,6 +1,5 @@
 """Opening local files and files of an object store: a real S3-compatible server on loopback."""
 
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from penstock.readers.fingerprints import ends_checksum, parquet_checksum
 from penstock.readers.remote_file import RemoteFile
 from penstock.readers.storage import open_input, read_at
 from penstock.readers.windows import Windows
-from tests.readers.object_store import ObjectStore, refusing_server, silent_server
+from tests.readers.object_store import ObjectStore, nobody_there, refusing_server, silent_server
 from tests.readers.samples import table_of
 
 CONTENT = bytes(range(256)) * 4096
@@ -23,8 +22,7 @@ CONTENT = bytes(range(256)) * 4096
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up after a second, at the second attempt."""
-    monkeypatch.setattr(stores, "SILENCE_TIMEOUT_SECONDS", 1.0)
+    """Give up at the second attempt: the pauses between attempts grow, and last seconds."""
     monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
 
 
@@ -178,7 +176,7 @@ def test_a_file_that_became_shorter(object_store: ObjectStore) -> None:
             read_at(source, 10, 500_000)
 
 
-def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     store = ObjectStore()
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
@@ -187,23 +185,19 @@ def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPat
     with open_input("s3://stops/a.bin") as source:
         assert len(source.read(1000)) == 1000
         store.stop()
-        started = time.monotonic()
         with pytest.raises(
             DataError, match=r"s3://stops/a.bin: the store cannot be reached; check the endpoint"
         ):
             source.read(MIB)
 
-    assert time.monotonic() - started < 20
-
 
 def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    with silent_server() as url:
+    monkeypatch.setattr(stores, "SILENCE_TIMEOUT_SECONDS", 1.0)
+    with silent_server() as (url, num_connections):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        started = time.monotonic()
         with pytest.raises(DataError, match=r"s3://silent/a.csv: the store does not answer"):
             list_files("s3://silent/a.csv")
-
-    assert time.monotonic() - started < 10
+        assert num_connections() == 2
 
 
 def test_keys_that_may_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,19 +210,19 @@ def test_keys_that_may_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
             list_files("s3://secret/a.csv")
 
 
-def test_a_busy_store_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_store_is_asked_again(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     with refusing_server(503) as (url, handler):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         with pytest.raises(DataError, match=r"s3://busy/a.csv: cannot be read: "):
             list_files("s3://busy/a.csv")
 
-    assert handler.num_requests == stores.MOST_ATTEMPTS
+    assert handler.num_requests == 2
 
 
-def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-
-    with pytest.raises(
-        DataError, match=r"s3://bucket/a.csv: the store cannot be reached; check the endpoint"
-    ):
-        list_files("s3://bucket/a.csv")
+def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
+    with nobody_there() as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        with pytest.raises(
+            DataError, match=r"s3://bucket/a.csv: the store cannot be reached; check the endpoint"
+        ):
+            list_files("s3://bucket/a.csv")

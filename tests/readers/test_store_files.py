@@ -18,48 +18,53 @@ NAMES = (
 )
 
 
+@pytest.fixture(scope="module")
+def visits(shared_store: ObjectStore) -> None:
+    """A bucket that the tests below only look at."""
+    shared_store.put("visits", {f"2024/{name}": b"12345" for name in NAMES} | {"top.csv": b"123"})
+
+
 @pytest.fixture
-def store(object_store: ObjectStore) -> ObjectStore:
-    object_store.put("clicks", {f"2024/{name}": b"12345" for name in NAMES} | {"top.csv": b"123"})
+def store(visits: None, object_store: ObjectStore) -> ObjectStore:
     return object_store
 
 
 def _paths(path_spec: str) -> list[str]:
-    return [file.path.removeprefix("s3://clicks/") for file in list_files(path_spec)]
+    return [file.path.removeprefix("s3://visits/") for file in list_files(path_spec)]
 
 
 def test_one_file_with_its_size(store: ObjectStore) -> None:
-    assert list_files("s3://clicks/top.csv") == [DataFile("s3://clicks/top.csv", 3)]
+    assert list_files("s3://visits/top.csv") == [DataFile("s3://visits/top.csv", 3)]
 
 
 def test_a_glob_is_sorted(store: ObjectStore) -> None:
-    assert _paths("s3://clicks/2024/*.parquet") == ["2024/a.parquet", "2024/b.parquet"]
+    assert _paths("s3://visits/2024/*.parquet") == ["2024/a.parquet", "2024/b.parquet"]
 
 
 def test_a_glob_over_folders(store: ObjectStore) -> None:
-    assert _paths("s3://clicks/2024/day=[12]/*.csv") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
-    assert _paths("s3://clicks/2024/day=*") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
+    assert _paths("s3://visits/2024/day=[12]/*.csv") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
+    assert _paths("s3://visits/2024/day=*") == ["2024/day=1/x.csv", "2024/day=2/x.csv"]
 
 
 def test_a_glob_over_all_folders_below(store: ObjectStore) -> None:
-    assert _paths("s3://clicks/**/*.csv") == ["2024/c.csv", "2024/day=1/x.csv", "2024/day=2/x.csv", "top.csv"]
+    assert _paths("s3://visits/**/*.csv") == ["2024/c.csv", "2024/day=1/x.csv", "2024/day=2/x.csv", "top.csv"]
 
 
-@pytest.mark.parametrize("path", ["s3://clicks/2024", "s3://clicks/2024/"])
+@pytest.mark.parametrize("path", ["s3://visits/2024", "s3://visits/2024/"])
 def test_a_directory_means_the_data_files_in_it(store: ObjectStore, path: str) -> None:
     assert _paths(path) == ["2024/a.parquet", "2024/b.parquet", "2024/c.csv"]
 
 
 def test_a_bucket_means_the_data_files_in_it(store: ObjectStore) -> None:
-    assert _paths("s3://clicks") == ["top.csv"]
+    assert _paths("s3://visits") == ["top.csv"]
 
 
 def test_a_list_keeps_its_order(store: ObjectStore) -> None:
-    assert _paths("s3://clicks/top.csv, s3://clicks/2024/c.csv") == ["top.csv", "2024/c.csv"]
+    assert _paths("s3://visits/top.csv, s3://visits/2024/c.csv") == ["top.csv", "2024/c.csv"]
 
 
 def test_the_suffix_and_the_name_are_those_of_the_key() -> None:
-    file = DataFile("s3://clicks/2024/a.csv.gz?region=eu-west-1", 1)
+    file = DataFile("s3://visits/2024/a.csv.gz?region=eu-west-1", 1)
 
     assert (file.name, file.suffix) == ("a.csv.gz", ".csv")
 
@@ -67,16 +72,16 @@ def test_the_suffix_and_the_name_are_those_of_the_key() -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("clicks/2024/a.parqet", "no such file or directory; did you mean 's3://clicks/2024/a.parquet'?"),
-        ("clicks/2042/a.parquet", "no such directory as 2042; did you mean 's3://clicks/2024'?"),
-        ("clicks/nothing", "no such file or directory; s3://clicks/ holds 2024, top.csv"),
+        ("visits/2024/a.parqet", "no such file or directory; did you mean 's3://visits/2024/a.parquet'?"),
+        ("visits/2042/a.parquet", "no such directory as 2042; did you mean 's3://visits/2024'?"),
+        ("visits/nothing", "no such file or directory; s3://visits/ holds 2024, top.csv"),
         (
-            "clicks/2024/*.orc",
-            "matches nothing; s3://clicks/2024 holds README.md, _SUCCESS, a.parquet, b.parquet, c.csv, day=1, day=2",
+            "visits/2024/*.orc",
+            "matches nothing; s3://visits/2024 holds README.md, _SUCCESS, a.parquet, b.parquet, c.csv, day=1, day=2",
         ),
-        ("clicks/none/*.csv", "matches nothing; s3://clicks/none is empty"),
-        ("clikcs/a.csv", "there is no s3://clikcs/, or these keys may not see it"),
-        ("clikcs/*.csv", "there is no s3://clikcs/, or these keys may not see it"),
+        ("visits/none/*.csv", "matches nothing; s3://visits/none is empty"),
+        ("vistis/a.csv", "there is no s3://vistis/, or these keys may not see it"),
+        ("vistis/*.csv", "there is no s3://vistis/, or these keys may not see it"),
     ],
 )
 def test_wrong_paths(store: ObjectStore, path: str, problem: str) -> None:
@@ -90,10 +95,10 @@ def test_wrong_paths(store: ObjectStore, path: str, problem: str) -> None:
     ("path", "problem"),
     [
         ("s3:///a.csv", "s3:///a.csv: names no bucket; write s3://bucket/path"),
-        ("s3://key:secret@clicks/a.csv", "s3://clicks: has keys in its path, which would stand in logs; set"),
+        ("s3://key:secret@visits/a.csv", "s3://visits: has keys in its path, which would stand in logs; set"),
         (
-            "s3://clicks/a.csv?regoin=x",
-            "s3://clicks/?regoin=x: has the unknown option 'regoin'; did you mean 'region'?",
+            "s3://visits/a.csv?regoin=x",
+            "s3://visits/?regoin=x: has the unknown option 'regoin'; did you mean 'region'?",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_waiting_thread_gets_the_bytes_that_another_returns():
     thread.start()
     assert not done.wait(0.05)
     share.release(MIB)
-    assert done.wait(5)
+    assert done.wait(120)
     thread.join()
 
 
@@ -66,6 +66,6 @@ def test_a_waiting_thread_gives_up_when_it_is_told_to():
 
     closed.set()
     share.wake()
-    thread.join(5)
+    thread.join(120)
 
     assert answers == [False]

@@ -37,7 +37,7 @@ def family():
     ready = threading.Event()
     thread = threading.Thread(target=start)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     yield {started[0].pid, grandchildren[0]}
     started[0].stdin.close()
     started[0].wait()

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from penstock.runtime.profiler_messages import VARIABLE, silence_profiler
 
 TRACE = """
@@ -22,6 +24,7 @@ def test_what_a_user_has_set_stays():
     assert environment == {VARIABLE: "1"}
 
 
+@pytest.mark.slow
 def test_a_trace_prints_nothing():
     done = subprocess.run([sys.executable, "-c", TRACE], capture_output=True, text=True, check=True)
 

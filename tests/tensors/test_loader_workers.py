@@ -26,7 +26,6 @@ from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
-from penstock.runtime.memory import tree_bytes
 from penstock.tensors.loader import BatchLoader
 from penstock.tensors.parsing import ParseBatches
 
@@ -105,10 +104,14 @@ def sent(parse):
     return pickle.loads(pickle.dumps(parse))  # noqa: S301
 
 
+COUNTS = (None, 1, 2)
+"""Each worker takes a second to start; from two on they share the work, and their answers have to be put in order."""
+
+
 @pytest.fixture(scope="module")
 def kept():
     """Loaders that are used again, as over epochs, by their number of workers."""
-    loaders = {count: loader(count) for count in (None, 1, 2, 3)}
+    loaders = {count: loader(count) for count in COUNTS}
     yield loaders
     for one in loaders.values():
         one.close()
@@ -124,14 +127,14 @@ def test_batches_do_not_depend_on_the_number_of_workers(kept):
     assert sorted(row for *_, rows in expected for row in rows) == [
         (1 << 40) | row for row in range(NUM_ROWS)
     ]
-    for count in (1, 2, 3):
+    for count in COUNTS:
         assert epoch_of(kept[count]) == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=25)
 @given(
-    before=st.sampled_from([None, 1, 2, 3]),
-    after=st.sampled_from([None, 1, 2, 3]),
+    before=st.sampled_from(COUNTS),
+    after=st.sampled_from(COUNTS),
     epoch=st.integers(0, 2),
     stop=st.integers(0, 12),
 )
@@ -160,7 +163,7 @@ def test_the_same_processes_over_three_epochs(kept):
 
 def test_measuring_may_go_over_to_workers_without_changing_a_batch(kept):
     eager = Rule(num_batches=4, least_batches=1, first_batches=0, times=0)
-    with closing(loader(2, measured=True, rule=eager)) as one:
+    with closing(loader(1, measured=True, rule=eager)) as one:
         assert [plain(batch) for batch in one] == epoch_of(kept[None])
         assert one.worker_pids
 
@@ -222,7 +225,7 @@ def test_workers_never_load_torch(kept):
 def test_a_bad_value_has_its_file_and_row():
     rows = ROWS.set_column(1, "id", pa.array([*range(7), 9, *([0] * (NUM_ROWS - 8))], pa.int64()))
     cut = cut_by_rows(Rows(rows), 4)
-    with closing(BatchLoader(cut, parser(), workers=workers(2))) as bad:
+    with closing(BatchLoader(cut, parser(), workers=workers(1))) as bad:
         batches = iter(bad)
         next(batches)
         with pytest.raises(DataError, match=r"^second: row 7: column 'id': value 9 is outside 0 to 6"):
@@ -238,27 +241,40 @@ def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-def test_parsed_memory_is_the_batchs_own():
-    with closing(loader(2)) as one:
-        batches = list(one)
-        held = [plain(batch) for batch in batches]
-        one.set_epoch(1)
-        list(one)
-        assert [plain(batch) for batch in batches] == held
+def test_parsed_memory_is_the_batchs_own(kept):
+    one = kept[2]
+    one.set_epoch(0)
+    batches = list(one)
+    held = [plain(batch) for batch in batches]
+    one.set_epoch(1)
+    list(one)
+    assert [plain(batch) for batch in batches] == held
+
+
+def own_bytes():
+    """What this process and its workers have for themselves: no files, which others on the machine may have mapped."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    lines = [
+        line.split()
+        for process in processes
+        for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
+    ]
+    return sum(1024 * int(line[1]) for line in lines if line[0] in ("Pss_Anon:", "Pss_Shmem:"))
 
 
 @pytest.mark.slow
 def test_memory_stays_flat_over_twenty_epochs_with_workers():
-    rows = pa.concat_batches([ROWS] * 400)
-    share = Share("workers", 8 * MIB)
-    loader = BatchLoader(cut_by_rows(Rows(rows), 512), parser(), workers=Workers(2, share))
+    rows = pa.concat_batches([ROWS] * 1600)
+    share = Share("workers", 32 * MIB)
+    loader = BatchLoader(cut_by_rows(Rows(rows), 2048), parser(), workers=Workers(2, share))
     taken_bytes = []
     with prefetch(loader, Share("prefetch", MIB)) as batches:
         for epoch in range(24):
             batches.set_epoch(epoch)
             for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):
                 pass
-            taken_bytes.append(tree_bytes())
+            taken_bytes.append(own_bytes())
             assert share.peak_bytes <= share.limit_bytes
     assert share.held_bytes == 0
-    assert max(taken_bytes[12:]) <= max(taken_bytes[4:12]) + 2 * MIB
+    # A process may grow by a few MiB for reasons of its own; twelve epochs that were kept would be 27MiB.
+    assert max(taken_bytes[12:]) <= max(taken_bytes[4:12]) + 12 * rows.nbytes // 2

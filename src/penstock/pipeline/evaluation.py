@@ -23,7 +23,7 @@ from penstock.pipeline.group_auc import group_auc
 from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.pipeline.metric_memory import METRICS, bound_metrics, share_metrics
-from penstock.pipeline.model_dir import ModelDir
+from penstock.pipeline.model_dir import NAMES_OF_A_RUN, ModelDir
 from penstock.pipeline.requirements import require_for_evaluation
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.scoring import open_scoring
@@ -142,6 +142,10 @@ def evaluate_checkpoint(
     if result_filename is not None and Path(result_filename).name != result_filename:
         raise ConfigError(
             f"--eval_result_filename: '{result_filename}' is not a plain name; the file goes into the model_dir"
+        )
+    if result_filename in NAMES_OF_A_RUN:
+        raise ConfigError(
+            f"--eval_result_filename: '{result_filename}' is what the run itself writes there; choose another name"
         )
     started_at = time.perf_counter()
     with computing(run) as monitor:

@@ -1,6 +1,7 @@
 """What a run takes of its machine between two lines of the log: processor, disk, memory of the device."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psutil
@@ -23,8 +24,8 @@ class Totals:
 class MachineUse:
     """Answers by the difference to the last time it was asked."""
 
-    def __init__(self) -> None:
-        self._process = psutil.Process()
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._process, self._clock = psutil.Process(), clock
         self._last = self._totals()
 
     def since_last(self) -> dict[str, float]:
@@ -51,4 +52,4 @@ class MachineUse:
                 read_bytes += process.io_counters().read_bytes
             except (psutil.Error, AttributeError, OSError):
                 continue  # it has ended, or the system does not tell
-        return Totals(time.perf_counter(), cpu_seconds, read_bytes)
+        return Totals(self._clock(), cpu_seconds, read_bytes)

@@ -18,6 +18,26 @@ from penstock.runtime.durable import sync_path, write_durably
 from penstock.runtime.journal import Journal
 from penstock.runtime.versions import installed_versions
 
+NAMES_OF_A_RUN = frozenset(
+    [
+        "best.json",
+        "checkpoints",
+        "data",
+        "data_profile.json",
+        "eval_result.jsonl",
+        "log.jsonl",
+        "nonfinite",
+        "out_of_memory",
+        "profile",
+        "report.html",
+        "run.config",
+        "run.yaml",
+        "tensorboard",
+        "version",
+    ]
+)
+"""What a run reads again from its folder: nothing else may be written under these names."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelDir:

@@ -38,12 +38,11 @@ def numbers_of(batch: pa.RecordBatch) -> list[int]:
 def slow_when_even(batch: pa.RecordBatch) -> list[int]:
     """So that a later batch is done before an earlier one."""
     if batch.column("number")[0].as_py() % 2 == 0:
-        time.sleep(0.03)
+        time.sleep(0.01)
     return numbers_of(batch)
 
 
 def process_of(batch: pa.RecordBatch) -> int:
-    time.sleep(0.005)
     return os.getpid()
 
 
@@ -103,6 +102,33 @@ def hangs_at_20(batch: pa.RecordBatch) -> list[int]:
 
 def sleep_for_ever() -> None:
     time.sleep(3600)
+
+
+def waits_from_2_on(path: str, batch: pa.RecordBatch) -> list[int]:
+    """Give what holds 2 or more only when there is a file at the path."""
+    while max(numbers_of(batch)) >= 2 and not os.path.exists(path):
+        time.sleep(0.001)
+    return numbers_of(batch)
+
+
+class Clock:
+    """Time that passes only when it is told to; stands for the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+clock = Clock()
+"""In this process. Workers have one of their own, which nobody looks at."""
+
+
+def takes_20_ms(batch: pa.RecordBatch) -> list[int]:
+    """By the clock above."""
+    clock.now += 0.020
+    return numbers_of(batch)
 
 
 def slow(batch: pa.RecordBatch) -> list[int]:

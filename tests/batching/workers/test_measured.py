@@ -1,7 +1,6 @@
 """Measuring decides whether workers help, and changes no batch."""
 
 import logging
-import time
 from dataclasses import replace
 
 import pytest
@@ -16,6 +15,13 @@ from tests.batching.workers import functions
 from tests.readers.samples import take
 
 RULE = Rule(num_batches=4, least_batches=2, first_batches=0)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The time that is measured: none passes unless a function or a test says so."""
+    monkeypatch.setattr(measuring, "time", functions.clock)
+    return functions.clock
 
 
 def verdict(most_workers=8, rule=RULE, **seconds):
@@ -116,7 +122,7 @@ PAIRS = [[number, number + 1] for number in range(0, 24, 2)]
 
 
 def test_it_goes_over_to_workers_in_the_middle_of_an_epoch(caplog):
-    with caplog.at_level(logging.INFO), measured(functions.slow) as stage:
+    with caplog.at_level(logging.INFO), measured(functions.takes_20_ms) as stage:
         assert take(stage, 4) == PAIRS[:4]
         assert stage.pids == []
         assert list(stage) == PAIRS[4:]
@@ -128,19 +134,7 @@ def test_it_goes_over_to_workers_in_the_middle_of_an_epoch(caplog):
     assert "going on with 2 worker processes" in caplog.text
 
 
-class Clock:
-    """Time that passes only when it is told to."""
-
-    def __init__(self):
-        self.now = 0.0
-
-    def perf_counter(self):
-        return self.now
-
-
-def test_compiling_starts_no_workers(monkeypatch, caplog):
-    clock = Clock()
-    monkeypatch.setattr(measuring, "time", clock)
+def test_compiling_starts_no_workers(clock, caplog):
     costs = iter([20.0, 5.0] + [0.001] * 10)
 
     def parse(batch):
@@ -167,7 +161,7 @@ def test_compiling_starts_no_workers(monkeypatch, caplog):
 
 def test_nothing_is_started_while_the_queue_behind_fills():
     queue = Share("prefetch", MIB)
-    with measured(functions.slow, queue=queue) as stage:
+    with measured(functions.takes_20_ms, queue=queue) as stage:
         items = []
         for item in stage:
             items.append(item)
@@ -176,21 +170,22 @@ def test_nothing_is_started_while_the_queue_behind_fills():
         assert stage.pids == []
 
 
-def test_it_stays_where_workers_would_not_help(caplog):
-    with caplog.at_level(logging.INFO), measured(functions.numbers_of) as stage:
+def test_it_stays_where_workers_would_not_help(clock, caplog):
+    with caplog.at_level(logging.INFO), measured(functions.takes_20_ms) as stage:
         items = []
         for item in stage:
             items.append(item)
-            time.sleep(0.002)
+            clock.now += 0.030
         assert items == PAIRS
         assert stage.pids == []
     assert caplog.text.count("worker processes would not help") == 1, "decided once"
 
 
-@pytest.mark.parametrize("stop", range(13))
+@pytest.mark.parametrize("stop", [0, 2, 3, 4, 5, 9, 12])
 def test_any_place_is_the_same_before_and_after(stop):
-    with measured(functions.slow, count=1, rule=replace(RULE, num_batches=3)) as stage:
+    with measured(functions.takes_20_ms, count=1, rule=replace(RULE, num_batches=3)) as stage:
         taken = take(stage, stop)
+        assert bool(stage.pids) == (stop > 3)
         saved = stage.state_dict()
     plain = each_batch(stream_of_sizes((2,) * 12), functions.numbers_of, finish)
     plain.load_state_dict(saved)
@@ -212,7 +207,7 @@ def test_work_that_workers_cannot_load_goes_on_here(caplog):
     """Nobody asked for workers, so that they are no reason to fail."""
 
     def local(batch):
-        return functions.slow(batch)
+        return functions.takes_20_ms(batch)
 
     with measured(local) as stage:
         assert list(stage) == PAIRS

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.syntax.json_syntax import read_json_value
@@ -12,6 +12,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(VALUES)
 def test_values_are_those_of_the_standard_library(value: object):
     assert read_json_value(json.dumps(value)).data == value

@@ -126,7 +126,7 @@ def test_problems_of_the_text(text: str, problem: str):
 
 
 @pytest.mark.parametrize(
-    ("syntax", "text"), [("text", "a{" * 100_000), ("yaml", "[" * 5000), ("json", "[" * 100_000)]
+    ("syntax", "text"), [("text", "a{" * 20_000), ("yaml", "[" * 5000), ("json", "[" * 100_000)]
 )
 def test_endless_nesting_is_a_problem_and_not_a_crash(syntax: str, text: str):
     parsed = read(text, syntax, Run)

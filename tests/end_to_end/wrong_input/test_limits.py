@@ -7,27 +7,26 @@ import pytest
 from tests.cli.desk import Change, Desk
 
 SIZE = r"[\d.]+[KMGT]iB"
-TWO_GIB: Change = ("limit: 8GiB", "limit: 2GiB")
 
 
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
         pytest.param(
-            (TWO_GIB, ('user_id", num_buckets: 100', 'user_id", num_buckets: 1000000000')),
-            rf"model needs 59.6GiB but only {SIZE} of 2GiB are left \(process {SIZE}\); "
+            (('user_id", num_buckets: 100', 'user_id", num_buckets: 1000000000'),),
+            rf"model needs 59.6GiB but only {SIZE} of 8GiB are left \(process {SIZE}\); "
             "lower embedding sizes in feature_configs, or raise memory.limit",
             id="for the model",
         ),
         pytest.param(
-            (TWO_GIB, ("batch_size: 4", "batch_size: 400000000")),
-            rf"step needs {SIZE} but only {SIZE} of 2GiB are left \(process {SIZE}, model {SIZE}\); "
+            (("batch_size: 4", "batch_size: 400000000"),),
+            rf"step needs {SIZE} but only {SIZE} of 8GiB are left \(process {SIZE}, model {SIZE}\); "
             "lower data_config.batch_size, or raise memory.limit",
             id="for a batch",
         ),
         pytest.param(
-            (TWO_GIB, ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 4GiB")),
-            rf"shuffle needs {SIZE} but only {SIZE} of 2GiB are left "
+            (("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 16GiB"),),
+            rf"shuffle needs {SIZE} but only {SIZE} of 8GiB are left "
             rf"\(process {SIZE}, model {SIZE}, step {SIZE}, evaluation metrics {SIZE}\); "
             "lower data_config.shuffle_buffer, or raise memory.limit",
             id="for the shuffle",

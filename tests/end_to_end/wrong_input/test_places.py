@@ -166,6 +166,11 @@ CHECKPOINTS = [
         "--eval_result_filename: '../result.json' is not a plain name; the file goes into the model_dir",
         command="eval run.yaml --eval_result_filename ../result.json",
     ),
+    Wrong(
+        "a result in place of the mark of the best checkpoint",
+        "--eval_result_filename: 'best.json' is what the run itself writes there; choose another name",
+        command="eval run.yaml --checkpoint_path best --eval_result_filename best.json",
+    ),
 ]
 
 PREDICTIONS = [

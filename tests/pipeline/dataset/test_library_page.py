@@ -8,7 +8,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "library.md"
 
 
 def test_every_example_prints_what_the_page_shows():
-    examples = "\n".join(re.findall(r"^```pycon\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+    examples = "\n".join(
+        re.findall(r"^```pycon\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    )
     page = doctest.DocTestParser().get_doctest(examples, {}, PAGE.name, str(PAGE), 0)
     report: list[str] = []
 

@@ -98,7 +98,7 @@ def test_a_model_learns_from_it():
     features = np.random.default_rng(0).normal(size=(512, 3)).astype(np.float32)
     labels = (features @ [1.0, -2.0, 0.5]).astype(np.float32)
     dataset = penstock.from_arrays({"x": features, "y": labels}).shuffle("1MiB").batch(32).to_tf()
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="zeros")])
     model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
 
     losses = model.fit(dataset.map(lambda batch: (batch["x"], batch["y"])), epochs=3, verbose=0).history[

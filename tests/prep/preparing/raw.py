@@ -41,6 +41,9 @@ def samples(path):
             if chosen == "here":
                 open(path + ".here", "w").close()
                 continue
+            if chosen == "await":
+                wait_for(path, *seen)
+                chosen, seen = 0, [0.0, 0.0, 0.0]
             if chosen == "start-a-program":
                 with open(path + ".programs", "a") as programs:
                     print(subprocess.Popen(["sleep", "600"], close_fds=False).pid, file=programs)
@@ -75,6 +78,10 @@ def samples(path):
                 held = np.ones(int(seen[0]) << 20, np.uint8)
                 time.sleep(float(seen[1]))
                 chosen, seen = 0, [0.0, 0.0, 0.0]
+            if chosen == "eat-with":
+                held = np.ones(int(seen[0]) << 20, np.uint8)
+                outlive(path, seen[1])
+                chosen, seen = 0, [0.0, 0.0, 0.0]
             mask = [0, 0, 0, 0]
             mask[int(chosen) % 4] = 1
             yield {
@@ -83,6 +90,26 @@ def samples(path):
                 "masks": {"action": mask},
                 "player": os.path.basename(path)[:6],
             }
+
+def wait_for(path, name, text=""):
+    """Wait for a file, named as seen from the folder of this one, that has a text in it."""
+    other = os.path.join(os.path.dirname(path), name)
+    deadline = time.monotonic() + 300
+    while not os.path.exists(other) or text not in open(other).read():
+        assert time.monotonic() < deadline, other
+        time.sleep(0.01)
+
+def outlive(path, name):
+    """Wait until the process at another file waits too and then is no more, unless it is this one."""
+    with open(path + ".new", "w") as process:
+        process.write(str(os.getpid()))
+    os.rename(path + ".new", path + ".process")
+    wait_for(path, name + ".process")
+    other = int(open(os.path.join(os.path.dirname(path), name + ".process")).read())
+    deadline = time.monotonic() + 300
+    while other != os.getpid() and os.path.exists(f"/proc/{other}"):
+        assert time.monotonic() < deadline, other
+        time.sleep(0.01)
 
 def arrays(path):
     """All lines at once."""
@@ -197,7 +224,7 @@ def is_running(process_id: int) -> bool:
 
 def wait_for_end(process_id: int) -> None:
     """Be sure that it ends."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while is_running(process_id) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_running(process_id)

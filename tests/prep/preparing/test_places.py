@@ -1,6 +1,5 @@
 """Folders that are written to: apart from the raw files, and such that they can be written to."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from penstock.prep.preparing.places import OUTPUT_DIR, check_place, check_writab
 from penstock.prep.preparing.preparing import prepare
 from penstock.store.merge import MergeOptions, merge
 from tests.prep.preparing.raw import content, section, write_games
+from tests.privileges import without_privileges
 
 
 @pytest.fixture
@@ -116,9 +116,10 @@ def test_a_file_is_no_folder(raw: Path):
     )
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_of_somebody_else(raw: Path):
-    (raw / "data").chmod(0o500)
+    raw.chmod(0o755)
+    (raw / "data").chmod(0o555)
 
-    with pytest.raises(ConfigError, match="data may not be written to by this user; choose another folder"):
+    message = "data may not be written to by this user; choose another folder"
+    with without_privileges(), pytest.raises(ConfigError, match=message):
         check_writable(OUTPUT_DIR, "data/store")

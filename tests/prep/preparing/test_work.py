@@ -1,5 +1,7 @@
 """What a task tells while it is done."""
 
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -7,15 +9,16 @@ import pytest
 
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import Watch
-from penstock.prep.preparing.work import LeftOut, TaskProgress, nan_samples
+from penstock.prep.preparing.work import LeftOut, TaskProgress, nan_samples, run_task
 from penstock.store.schema import ArrayNames
 from tests.prep.preparing.raw import section, write_games
 
 
 def test_a_slow_function_is_heard_of_before_a_batch_is_full(desk: Path, monkeypatch: pytest.MonkeyPatch):
-    [game] = write_games(desk / "raw", [1])
-    game.write_text("0 1 2 3\nwait 0.2\nwait 0.2\n")
-    monkeypatch.setattr("penstock.prep.preparing.work._TELL_SECONDS", 0.1)
+    [game] = write_games(desk / "raw", [4])
+    looks = count()
+    slow_task = partial(run_task, clock=lambda: 0.6 * next(looks))  # as if 0.6 s lay between two looks at it
+    monkeypatch.setattr("penstock.prep.preparing.crew.executing.run_task", slow_task)
     told: list[TaskProgress | LeftOut] = []
     monkeypatch.setattr(Watch, "hear", lambda self, event: told.append(event))
 
@@ -24,7 +27,7 @@ def test_a_slow_function_is_heard_of_before_a_batch_is_full(desk: Path, monkeypa
     assert told == [
         TaskProgress(0, 0, 0, str(game)),
         TaskProgress(0, 0, 2, str(game)),
-        TaskProgress(0, 0, 3, str(game)),
+        TaskProgress(0, 0, 4, str(game)),
     ]
 
 

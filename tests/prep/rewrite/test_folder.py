@@ -102,7 +102,7 @@ write = rewriting.OutputFiles.write
 def write_slowly(self, batch, is_view):
     write(self, batch, is_view)
     print("wrote", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 rewriting.OutputFiles.write = write_slowly
 options = RewriteOptions(shuffle=True, num_files=10, memory_bytes=4 << 30)
 rewrite(survey_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
@@ -111,7 +111,7 @@ rewrite(survey_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
 
 def test_killed_it_leaves_nothing_that_looks_whole_and_runs_again(tmp_path, path):
     out = tmp_path / "out"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(["src", "."])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW_REWRITE, str(path), str(out)], stdout=subprocess.PIPE, env=environment
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError, DataError
@@ -71,6 +71,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, Any], pa.Table]:
     return schema, pa.table({name: array for name, (_, array) in drawn.items()})
 
 
+@settings(max_examples=50)
 @given(tables(), st.integers(1, 4), st.sampled_from([".tfrecord", ".tfrecord.gz"]))
 def test_any_columns_come_back(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[dict[str, Any], pa.Table], files: int, suffix: str

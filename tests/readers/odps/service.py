@@ -2,6 +2,8 @@
 
 Tables are described in XML, download sessions in JSON; rows come as an Arrow stream without its schema, in chunks
 with checksums, as the real client expects them. Connections can be cut in the middle of a stream.
+
+The client takes most of a second to import, which whoever only collects tests should not pay for.
 """
 
 import json
@@ -13,8 +15,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
-from odps.tunnel.checksum import Checksum
-from odps.tunnel.io.types import arrow_type_to_odps_type
 
 CHUNK_BYTES = 512
 _NO_PARTITION = ""
@@ -47,7 +47,8 @@ class Service:
     def __enter__(self) -> "Service":
         handler = type("Handler", (_Handler,), {"service": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # It looks for the end of the test between requests: every 10 ms, instead of every half second.
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}/api"
         return self
 
@@ -138,6 +139,8 @@ def _messages(rows: pa.Table, batch_rows: int) -> bytes:
 
 def _framed(data: bytes) -> bytes:
     """The size of chunks, then chunks with their checksums; the last one has the checksum of all."""
+    from odps.tunnel.checksum import Checksum
+
     framed = struct.pack("!I", CHUNK_BYTES)
     all_data = Checksum()
     for start in range(0, len(data) + 1, CHUNK_BYTES):
@@ -151,6 +154,8 @@ def _framed(data: bytes) -> bytes:
 
 
 def _schema(rows: pa.Table, keys: list[str], modified: int = 0) -> dict[str, Any]:
+    from odps.tunnel.io.types import arrow_type_to_odps_type
+
     columns = [
         {"name": field.name, "type": str(arrow_type_to_odps_type(field.type)), "isNullable": True}
         for field in rows.schema

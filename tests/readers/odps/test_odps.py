@@ -13,7 +13,9 @@ from penstock.config.sizes import MIB
 from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.odps import ranges, survey
+from penstock.readers.odps import service as client
 from penstock.readers.origin import locate
+from tests.readers.object_store import nobody_there
 from tests.readers.odps.service import Service
 from tests.readers.samples import flat, numbers, open_path, row_ids, survey_path, table_of, take
 
@@ -23,7 +25,8 @@ CLICKS = "odps://shop/tables/clicks"
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A table with two partitions, and one without any."""
-    monkeypatch.setattr(ranges, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(ranges, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setitem(client._SETTINGS, "retry_delay", 0.001)
     monkeypatch.setattr(survey, "BLOCK_ROWS", 20)
     with Service() as running:
         monkeypatch.setenv("ODPS_ACCESS_ID", "id")
@@ -254,12 +257,12 @@ def test_keys_that_are_wrong(service: Service, status: int, code: str, problem: 
 
 
 def test_no_service_at_the_address(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ODPS_ENDPOINT", "http://127.0.0.1:9/api")
-
-    with pytest.raises(
-        DataError, match=r"pt=1: the service cannot be reached; check end_point \(ODPS_ENDPOINT\)"
-    ):
-        list_files(f"{CLICKS}/pt=1")
+    with nobody_there() as url:
+        monkeypatch.setenv("ODPS_ENDPOINT", f"{url}/api")
+        with pytest.raises(
+            DataError, match=r"pt=1: the service cannot be reached; check end_point \(ODPS_ENDPOINT\)"
+        ):
+            list_files(f"{CLICKS}/pt=1")
 
 
 def test_keys_may_stand_in_a_file(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

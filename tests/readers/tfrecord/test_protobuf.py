@@ -58,6 +58,7 @@ def comparable(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "b": [struct.pack("<f", value) for value in row["b"]]}
 
 
+@settings(max_examples=50)
 @given(st.lists(ROWS, min_size=1, max_size=5))
 def test_what_protobuf_writes(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]):
     datas = [serialized(row) for row in rows]
@@ -70,7 +71,7 @@ def test_what_protobuf_writes(tmp_path_factory: pytest.TempPathFactory, rows: li
     ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     ROWS,
     st.lists(
@@ -96,6 +97,7 @@ def test_any_bytes(
         assert [comparable(found_row) for found_row in found] == [comparable(expected)]
 
 
+@settings(max_examples=60)
 @given(st.binary(max_size=60))
 def test_bytes_that_mean_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes):
     path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", data, b"")

@@ -250,7 +250,11 @@ def test_two_merges_do_not_write_to_one_folder(tmp_path):
 def test_a_batch_file_that_changes_meanwhile_is_noticed(tmp_path):
     write_batches(tmp_path / "in")
     batches, _ = find_batches(tmp_path / "in")
-    save_batch(tmp_path / "in" / "batch_0001.batch", game_arrays(7, seed=99))
+    path = tmp_path / "in" / "batch_0001.batch"
+    before_ns = path.stat().st_mtime_ns
+    save_batch(path, game_arrays(7, seed=99))
+    # Clocks of file systems tick every few milliseconds: both files may be of the same moment otherwise.
+    os.utime(path, ns=(before_ns, before_ns + 1_000_000_000))
 
     with pytest.raises(DataError, match=r"batch_0001.batch: was changed while it was merged"):
         BatchReader(batches, 1)

@@ -57,7 +57,7 @@ def numbers_of(store, split, heads):
     return np.load(store / f"labels_{split}" / "number.npy")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(BATCHES, OPTIONS)
 def test_every_sample_comes_once(batches, options):
     with tempfile.TemporaryDirectory() as name:

@@ -32,7 +32,7 @@ def test_data_sets_are_the_batches_behind_each_other(tmp_path, compression):
     assert verify(tmp_path / "out", tmp_path / "in") == []
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("shuffle", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_splits_order_and_workers_as_in_arrays(tmp_path, shuffle):
     write_batches(tmp_path / "in", SIZES)
     how = {"splits": SplitShares(), "shuffle": shuffle}

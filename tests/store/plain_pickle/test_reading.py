@@ -9,7 +9,7 @@ import pickletools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
@@ -33,6 +33,7 @@ PLAIN = st.recursive(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("write", [pickle.dumps, pickle._dumps])
+@settings(max_examples=40)
 @given(value=PLAIN)
 def test_plain_data_is_itself(write, protocol, value):
     for content in (write(value, protocol), pickletools.optimize(write(value, protocol))):

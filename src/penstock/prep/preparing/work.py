@@ -73,14 +73,20 @@ class LeftOut:
 Tell = Callable[[TaskProgress | LeftOut], None]
 
 
-def run_task(work: Work, task: Task, tell: Tell, left_out: dict[str, str] | None = None) -> TaskRecord:
+def run_task(
+    work: Work,
+    task: Task,
+    tell: Tell,
+    left_out: dict[str, str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> TaskRecord:
     """Write all batch files of a task, and its record when they are whole.
 
     A file that fails may have samples in batch files already: the rest is looked through for others, and the task
     begins again without them. `left_out` are files that must not be touched, and why.
     """
     try:
-        return _run_until_whole(work, task, tell, dict(left_out or {}))
+        return _run_until_whole(work, task, tell, dict(left_out or {}), clock)
     except MemoryError as error:  # where the user's function has it, it is a failure of the file
         raise BudgetExceeded(
             f"{task.files[0].path}: memory has run out for batches of {work.batch_size:,} samples; lower "
@@ -88,9 +94,11 @@ def run_task(work: Work, task: Task, tell: Tell, left_out: dict[str, str] | None
         ) from error
 
 
-def _run_until_whole(work: Work, task: Task, tell: Tell, left_out: dict[str, str]) -> TaskRecord:
+def _run_until_whole(
+    work: Work, task: Task, tell: Tell, left_out: dict[str, str], clock: Callable[[], float]
+) -> TaskRecord:
     while True:
-        attempt = _Attempt(work, task, tell, left_out)
+        attempt = _Attempt(work, task, tell, left_out, clock)
         record = attempt.run()
         if not attempt.failures:
             record.save(work.folder)
@@ -103,8 +111,10 @@ def _run_until_whole(work: Work, task: Task, tell: Tell, left_out: dict[str, str
 class _Attempt:
     """One try: from the first file of a task to its last."""
 
-    def __init__(self, work: Work, task: Task, tell: Tell, left_out: dict[str, str]) -> None:
-        self._work, self._task, self._tell, self._left_out = work, task, tell, left_out
+    def __init__(
+        self, work: Work, task: Task, tell: Tell, left_out: dict[str, str], clock: Callable[[], float]
+    ) -> None:
+        self._work, self._task, self._tell, self._left_out, self._clock = work, task, tell, left_out, clock
         self._builder = BatchBuilder(work.schema, work.batch_size)
         self.failures: list[FileFailed] = []
         """After the first, nothing is written any more."""
@@ -195,7 +205,7 @@ class _Attempt:
         if self._builder.full:
             self._write()
             self._progress(file)
-        elif time.monotonic() - self._told_at >= _TELL_SECONDS:
+        elif self._clock() - self._told_at >= _TELL_SECONDS:
             self._progress(file)
 
     def _write(self) -> None:
@@ -215,7 +225,7 @@ class _Attempt:
 
     def _progress(self, file: DataFile) -> None:
         end_fork_of(self._process_id)
-        self._told_at = time.monotonic()
+        self._told_at = self._clock()
         num_samples = self._num_samples + len(self._builder)
         number, has_written = self._task.number, bool(self._batches)
         self._tell(TaskProgress(number, self._position, num_samples, file.path, has_written))

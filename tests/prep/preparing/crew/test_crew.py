@@ -7,7 +7,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB
 from penstock.prep.preparing.crew.crew_size import CrewSize
@@ -82,21 +81,6 @@ def test_a_killed_worker_is_missed_though_a_program_that_it_started_lives(desk: 
         wait_for_end(program)
 
 
-def test_a_worker_that_is_killed_twice_is_reported(desk: Path):
-    games = write_games(desk / "raw", [3, 2, 2])
-    games[1].write_text("die 1 2 3\n")
-
-    with pytest.raises(WorkerError) as error:
-        prepare(section(desk, parallel=True, num_workers=1))
-
-    assert str(error.value) == (
-        f"{games[1]}: a worker process was killed by SIGKILL at this file for the second time; most often memory has "
-        "run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
-    )
-    skipping = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
-    assert (skipping.num_samples, [*skipping.left_out]) == (5, [str(games[1])])
-
-
 def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1000)
     games = write_games(desk / "raw", [3, 2, 2])
@@ -106,6 +90,11 @@ def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monke
     summary = prepare(section(desk, parallel=True, num_workers=1))
 
     assert (summary.num_tasks, summary.num_samples) == (1, 5)
+
+
+def children() -> set[psutil.Process]:
+    """Processes that this one has started; other tests may have left some that serve all of them."""
+    return {*psutil.Process(os.getpid()).children()}
 
 
 class StopAfterATask(StopRequest):
@@ -122,44 +111,62 @@ def test_a_stop_keeps_what_is_done_and_leaves_no_process(desk: Path):
     games = write_games(desk / "raw", [3, 2])
     games[1].write_text("wait 600\n")
     watching = WatchOptions(stop=StopAfterATask(desk / "batches" / "log.jsonl"))
+    before = children()
 
     with pytest.raises(Stopped) as error:
         prepare(section(desk, parallel=True, num_workers=2), watching=watching)
 
     assert str(error.value) == "stopped: 1 of 2 tasks are done and kept; run the same again to go on"
     assert error.value.exit_code == 130
-    assert psutil.Process(os.getpid()).children() == []
+    assert children() <= before
     games[1].write_text("wait 0\n")
     assert prepare(section(desk)).kept_tasks == 1
 
 
-def test_workers_are_added_while_memory_allows(desk: Path, caplog: pytest.LogCaptureFixture):
-    for game in write_games(desk / "raw", [1] * 12):
-        game.write_text("wait 0.3\n")
+def begin_with(size: CrewSize, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many workers, whatever this process itself takes by now."""
+    monkeypatch.setattr("penstock.prep.preparing.crew.executing.crew_size", lambda *_: size)
 
-    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=tree_bytes() + 800 * MIB)
 
-    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 12, [])
+def test_workers_are_added_while_memory_allows(
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    begin_with(CrewSize(1, 3, tree_bytes() + 800 * MIB), monkeypatch)
+    games = write_games(desk / "raw", [1] * 5)
+    # The first worker is at this file until the third, which comes when the second has made something, is at the last.
+    games[1].write_text(f"await {games[4].name}.here\n")
+    games[4].write_text("here\n0 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True))
+
+    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 5, [])
 
 
 def test_fewer_workers_than_asked_for_are_told_also_where_the_work_is_done_soon(
-    desk: Path, caplog: pytest.LogCaptureFixture
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     caplog.set_level("INFO")
-    write_games(desk / "raw", [1] * 3)
+    begin_with(CrewSize(2, 3, 64 * MIB), monkeypatch)
+    games = write_games(desk / "raw", [1] * 3)
+    # The second worker makes nothing before the first is at the last file.
+    games[1].write_text(f"await {games[2].name}.here\n")
+    games[2].write_text("here\n0 1 2 3\n")
 
-    summary = prepare(section(desk, parallel=True, num_workers=2), limit_bytes=tree_bytes() + 30 * MIB)
+    summary = prepare(section(desk, parallel=True))
 
-    assert (summary.num_workers, summary.num_samples) == (1, 3)
-    assert caplog.messages[-1].startswith("preprocessing.num_workers: ")
-    assert "1 of 2 worker processes" in caplog.messages[-1]
+    assert (summary.num_workers, summary.num_samples) == (2, 3)
+    [message] = caplog.messages
+    assert message == (
+        "preprocessing.num_workers: 2 of 3 worker processes were started; the work was done before it was known "
+        "whether memory.limit (64MiB) has room for more"
+    )
 
 
 def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
-    for game in write_games(desk / "raw", [1] * 4):
-        game.write_text("wait 0.1\n")
+    write_games(desk / "raw", [1] * 4)
 
-    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=tree_bytes() + 30 * MIB)
+    # Less than the interpreter alone takes.
+    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=16 * MIB)
 
     assert (summary.num_workers, summary.num_samples) == (1, 4)
     [message] = caplog.messages
@@ -173,12 +180,12 @@ def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pyte
 def test_a_worker_is_given_up_when_all_take_too_much(
     desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    for game in write_games(desk / "raw", [1] * 3)[1:]:
-        game.write_text("eat 200 5\n")  # long enough for both workers to be at it at once
+    games = write_games(desk / "raw", [1] * 3)
+    # Both workers hold it until one of them is given up; the other then does both files.
+    games[1].write_text(f"eat-with 200 {games[2].name}\n")
+    games[2].write_text(f"eat-with 200 {games[1].name}\n")
     limit_bytes = tree_bytes() + 380 * MIB
-    monkeypatch.setattr(
-        "penstock.prep.preparing.crew.executing.crew_size", lambda *_: CrewSize(2, 2, limit_bytes)
-    )
+    begin_with(CrewSize(2, 2, limit_bytes), monkeypatch)
 
     with MemoryMonitor(limit_bytes, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
@@ -189,14 +196,15 @@ def test_a_worker_is_given_up_when_all_take_too_much(
 
 
 def test_one_worker_that_takes_too_much_ends_it(desk: Path):
-    write_games(desk / "raw", [1, 1])[1].write_text("eat 300 60\n")
+    write_games(desk / "raw", [1, 1])[1].write_text("eat 300 600\n")
+    before = children()
 
     with MemoryMonitor(tree_bytes() + 200 * MIB, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
         with pytest.raises(BudgetExceeded, match=r"^preparing takes .* lower preprocessing\.batch_size, or"):
             prepare(section(desk, parallel=True, num_workers=1), watching=watching)
 
-    assert psutil.Process(os.getpid()).children() == []
+    assert children() <= before
 
 
 def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):

@@ -1,5 +1,6 @@
 """Tasks that are silent for far too long."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,17 @@ class Clock:
     now = 1000.0
 
     def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class ClockFromAFileOn(Clock):
+    """Time that stands still until there is a file, and then passes with every look at it."""
+
+    file: Path
+
+    def __call__(self) -> float:
+        self.now += 100 * self.file.exists()
         return self.now
 
 
@@ -91,14 +103,14 @@ def test_where_others_are_slow_it_may_take_ten_times_as_long():
 
 
 def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
-    monkeypatch.setattr("penstock.prep.preparing.watching.Patience", lambda: Patience(0.2))
     monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1)
-    monkeypatch.setattr("penstock.prep.preparing.crew.patience._MOST_TIMES_OTHERS", 0)
     games = write_games(desk / "raw", [2, 2])
-    games[1].write_text("wait 2\n")
+    games[1].write_text("here\nawait ../batches/log.jsonl silent\n")
+    clock = ClockFromAFileOn(Path(f"{games[1]}.here"))
+    monkeypatch.setattr("penstock.prep.preparing.watching.Patience", lambda: Patience(60, clock))
 
-    prepare(section(desk, parallel=True, num_workers=2))
+    prepare(section(desk, parallel=True, num_workers=1))
 
     silent = [event for event in events(desk / "batches") if event["event"] == "silent"]
-    assert (silent[-1]["task"], silent[-1]["file"]) == (1, str(games[1]))
+    assert (silent[0]["task"], silent[0]["file"]) == (1, str(games[1]))
     assert f"{games[1]}: nothing was heard" in capfd.readouterr().err

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import ConfigError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
+from penstock.prep.preparing.watching import WatchOptions
+from penstock.runtime.interrupts import StopRequest
 from tests.prep.preparing.raw import content, section, write_games
 
 
@@ -74,15 +77,26 @@ def test_a_killed_task_is_done_once_more_and_then_reported(desk: Path, ray: Any)
     assert (skipping.num_samples, [*skipping.left_out]) == (3, [str(games[1])])
 
 
+@dataclass
+class UntilItIsTold(StopRequest):
+    """Nobody asks to stop; who looks for that again and again lets a file come once progress was told."""
+
+    file: Path
+    capfd: pytest.CaptureFixture[str]
+
+    def __bool__(self) -> bool:
+        if re.search(
+            r"^preparing: file 0/1  samples 8  samples/s \d+$", self.capfd.readouterr().err, re.MULTILINE
+        ):
+            self.file.touch()
+        return False
+
+
 @pytest.mark.slow
 def test_progress_is_told_while_a_task_is_running(desk: Path, ray: Any, capfd: pytest.CaptureFixture[str]):
     del ray
     [game] = write_games(desk / "raw", [8])
-    game.write_text(game.read_text() + "wait 5\n")
+    game.write_text(game.read_text() + "await ../told\n")
+    watching = WatchOptions(stop=UntilItIsTold(desk / "told", capfd))
 
-    prepare(section(desk, parallel=True, executor="ray"))
-
-    rates = re.findall(
-        r"^preparing: file 0/1  samples [\d,]+  samples/s (\d+)$", capfd.readouterr().err, re.MULTILINE
-    )
-    assert max(map(int, rates)) > 0
+    assert prepare(section(desk, parallel=True, executor="ray"), watching=watching).num_samples == 9

@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
+from penstock.prep.preparing.crew import worker_process
 from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_after
 from tests.prep.preparing.raw import is_running, wait_for_end
+
+
+@pytest.fixture(autouse=True)
+def end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, an exit code of 0 says that nobody had to kill a process to end it."""
+    monkeypatch.setattr(worker_process, "_MOST_END_SECONDS", 120.0)
 
 
 def add(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
@@ -30,7 +37,7 @@ def fork(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
     """Leave a child behind that has all that a process has, and be killed."""
     child = os.fork()
     if not child:
-        time.sleep(600)
+        time.sleep(3600)
     send(child)
     receive()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -38,7 +45,7 @@ def fork(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
 
 def start(receive: Callable[[], Any], send: Callable[[Any], None]) -> None:
     """Leave a program behind that holds the connection open, and be killed."""
-    send(subprocess.Popen(["sleep", "600"], close_fds=False).pid)
+    send(subprocess.Popen(["sleep", "3600"], close_fds=False).pid)
     receive()
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -58,10 +65,7 @@ def test_it_ends_when_its_parent_lets_go_of_it():
     worker = WorkerProcess(sleep)
     assert worker.channel.recv() == "asleep"
 
-    began_at = time.monotonic()
-
     assert worker.end() == 0
-    assert time.monotonic() - began_at < 4
 
 
 @pytest.mark.parametrize("job", [fork, start])
@@ -71,11 +75,8 @@ def test_one_that_is_killed_is_missed_though_a_child_of_it_lives(job: Any):
         assert is_running(child)
         worker.send("now")
 
-        began_at = time.monotonic()
         with pytest.raises(EOFError):
             worker.receive()
-
-        assert time.monotonic() - began_at < 4
     assert worker.process.returncode == -signal.SIGKILL
     wait_for_end(child)
 

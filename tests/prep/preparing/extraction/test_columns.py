@@ -74,7 +74,11 @@ def test_every_format(tmp_path: Path, suffix: str):
         assert arrays["masks_buy"].tolist() == LISTS["masks_buy"]
 
 
-@each_format
+def slow(suffix: str) -> Any:
+    return pytest.param(suffix, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", slow(".csv"), slow(".jsonl"), slow(".tfrecord")])
 def test_every_format_in_an_object_store(tmp_path: Path, object_store: ObjectStore, suffix: str):
     write_parts(tmp_path / "raw", suffix)
     bucket = f"raw-{suffix[1:]}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
@@ -159,6 +159,7 @@ floats = st.floats(allow_nan=False)
     ],
     ids=["i8", "u8", "f8", "f4", "bool", "text", "mixed"],
 )
+@settings(max_examples=40)
 @given(data=st.data())
 def test_many_at_once_have_the_numbers_that_they_have_one_by_one(
     values: st.SearchStrategy[Any], dtype: str, data: st.DataObject
@@ -270,18 +271,19 @@ def test_a_column_of_digits_and_one_with_letters_too_have_the_same_groups(tmp_pa
 
 
 @pytest.mark.usefixtures("_module")
-def test_groups_do_not_depend_on_who_saw_which_file_first(tmp_path: Path):
+def test_groups_do_not_depend_on_who_saw_which_file_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("penstock.prep.preparing.tasks._LEAST_TASK_BYTES", 1)  # one file for each task
     raw = tmp_path / "raw"
     raw.mkdir()
     for name, kind in {"a": "int8", "b": "float64", "c": "int64"}.items():
-        (raw / f"{name}.txt").write_text("\n".join([f"{kind} {match}" for match in range(5)] * 2000))
-    keys = {"extract": "typed:samples", "splits": {"by": "group", "group_key": MATCH}, "batch_size": 5000}
+        (raw / f"{name}.txt").write_text("\n".join([f"{kind} {match}" for match in range(5)] * 20))
+    keys = {"extract": "typed:samples", "splits": {"by": "group", "group_key": MATCH}, "batch_size": 50}
     here, apart = tmp_path / "here", tmp_path / "apart"
 
     prepare(section(tmp_path, **keys, intermediate_dir=str(here)))
     prepare(section(tmp_path, **keys, intermediate_dir=str(apart), parallel=True, num_workers=2))
 
-    assert prepared_arrays(here)["groups"].tolist() == [number(match) for match in range(5)] * 6000
+    assert prepared_arrays(here)["groups"].tolist() == [number(match) for match in range(5)] * 60
     assert content(here) == content(apart)
 
 

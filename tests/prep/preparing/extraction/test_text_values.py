@@ -89,13 +89,14 @@ def test_a_column_that_is_empty_in_a_whole_file_is_filled(desk: Path, empty: str
 
 
 def test_numbers_are_read_where_no_sampled_row_has_one(desk: Path):
-    rows = [f"{row},{'2.5' if row == 150_000 else ''}\n" for row in range(300_000)]
+    zeros = "0" * 50  # more than 1 MiB of text, else all of it is looked at
+    rows = [f"{row}.{zeros},{'2.5' if row == 15_000 else ''}\n" for row in range(30_000)]
     write_files(desk, "gold,wood\n" + "".join(rows))
 
-    prepare(section(desk, extract=None, batch_size=100_000, schema={"fill_value": -1}))
+    prepare(section(desk, extract=None, batch_size=10_000, schema={"fill_value": -1}))
 
     found = prepared_arrays(desk / "batches")["strategic_features"][:, 1]
-    assert (found[150_000], found[150_001], len(found)) == (2.5, -1, 300_000)
+    assert (found[15_000], found[15_001], len(found)) == (2.5, -1, 30_000)
 
 
 @pytest.mark.parametrize("fill_value", [None, 0])

@@ -117,7 +117,9 @@ def test_input_files_of_the_manifest_stay_together(tmp_path):
     assert sorted(map(sorted, found)) == [[0], [1], [2]]
 
 
-@pytest.mark.parametrize("by", ["sample", "group", "file"])
+@pytest.mark.parametrize(
+    "by", ["group", *(pytest.param(by, marks=pytest.mark.slow) for by in ("sample", "file"))]
+)
 def test_workers_and_compression_change_nothing(tmp_path, by):
     splits = SplitShares(0.6, 0.2, 0.2, by=by)
     write_batches(tmp_path / "in", SIZES, groups=True)
