@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 # are made, and the threads of tests that run beside each other do not wait for each other's cores.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# What a person or a CI service may have set for terminals: tests look at plain output.
+for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
 settings.register_profile(
     "random", deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
