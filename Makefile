@@ -5,7 +5,7 @@ BIN := .venv/bin
 FIND_PYTHON = command -v "$(PYTHON)" >/dev/null || \
 	{ echo "setup: there is no '$(PYTHON)'; name a Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 
-SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # Compiled modules are kept: without them every process that a test starts compiles all of Penstock.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +30,6 @@ demo: setup ## Generate sample data, train on it, evaluate
 test: setup-dev ## Run the tests, without the slow ones: the same examples every time
 	$(PYTEST) -m "not slow"
 
-test-all: SEED := $(SEED)
 test-all: setup-dev ## Run every test, with random examples (SEED=... draws the same ones again)
 	@echo "seed $(SEED); to draw the same examples again: make test-all SEED=$(SEED)"
 	$(PYTEST) --hypothesis-seed=$(SEED)

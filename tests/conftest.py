@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from tests.expected_skips import EXPECTED_SKIPS
+from tests.expected_skips import fail_unexpected_skip
 
 if TYPE_CHECKING:
     from tests.readers.object_store import ObjectStore
@@ -21,9 +21,16 @@ os.environ["OMP_NUM_THREADS"] = "1"
 for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
+# Servers of tests listen on loopback, where no proxy can reach them.
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+
 # A property may be slow on a busy machine; pytest-timeout ends what really hangs.
 settings.register_profile(
-    "random", deadline=None, database=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "random",
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("fixed", settings.get_profile("random"), derandomize=True)
 
@@ -41,7 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """In CI a skipped test fails: what nobody runs proves nothing."""
     report = yield
-    fail_unexpected_skip(report)
+    if os.environ.get("CI"):
+        fail_unexpected_skip(report)
     return report
 
 
@@ -49,20 +57,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """The same where a whole file is skipped."""
     report = yield
-    fail_unexpected_skip(report)
+    if os.environ.get("CI"):
+        fail_unexpected_skip(report)
     return report
-
-
-def fail_unexpected_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip into a failure, in CI, unless it is listed."""
-    if not report.skipped or hasattr(report, "wasxfail") or not os.environ.get("CI"):
-        return
-    if report.nodeid.partition("[")[0] not in EXPECTED_SKIPS:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        report.outcome = "failed"
-        report.longrepr = (
-            f"{reason}: make it run in CI, or list it with its reason in tests/expected_skips.py"
-        )
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,10 @@ NOBODY = 65534
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """Root may read and write everything: for the length of the block, be somebody else."""
+    """Root may read and write everything: for the length of the block, be somebody else.
+
+    Not only in effect: os.access asks for the real user.
+    """
     is_root = os.geteuid() == 0
     if is_root:
         os.setresuid(NOBODY, NOBODY, 0)  # the last one is what allows the way back

@@ -223,7 +223,7 @@ def install_torch(pin: Pin, public_index: str = PYTORCH_INDEX) -> None:
     try:
         install([pin], "")
     except SetupError:
-        print(f"setup: pip's indexes do not have {pin}; trying {public_index}", flush=True)
+        print(f"setup: pip did not get {pin} from its own indexes; trying {public_index}", flush=True)
         options = ["--index-url", public_index, "--retries", "2", "--timeout", "30"]
         install([pin], NO_CPU_TORCH.format(index=public_index, torch=pin), options)
 

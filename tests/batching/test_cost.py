@@ -299,7 +299,7 @@ any_costs = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     costs=any_costs,
     limit=st.one_of(st.integers(1, 600), st.floats(0.01, 40), st.just(2**62)),

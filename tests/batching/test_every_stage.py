@@ -119,7 +119,7 @@ def test_almost_no_rows(make: Make, sizes: list[int]) -> None:
 
 
 @each_stage
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(sizes=st.lists(st.integers(0, 30), max_size=12), epoch=st.integers(0, 3), data=st.data())
 def test_every_row_once_and_resume_equals_no_interruption(
     make: Make, sizes: list[int], epoch: int, data: st.DataObject
@@ -137,7 +137,7 @@ def test_every_row_once_and_resume_equals_no_interruption(
     assert sorted(row_ids(expected)) == list(range(sum(sizes)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(0, 30), max_size=12),
     window_rows=st.integers(1, 60),

@@ -3,7 +3,7 @@
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -13,13 +13,7 @@ from penstock.readers.stream import Place
 from penstock.runtime.budget import Share
 from tests.batching.streams import ListStream, stream_of_sizes
 from tests.readers.samples import flat, take
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+from tests.waiting import wait_until
 
 
 def _threads() -> list[str]:
@@ -41,7 +35,7 @@ def test_the_thread_works_ahead_as_far_as_the_bytes_allow() -> None:
         iterator = iter(stage)
         next(iterator)
         # One is handed out, three wait, one is in the thread's hands and waits for its bytes.
-        _wait_until(lambda: source.num_given == 5)
+        wait_until(lambda: source.num_given == 5)
         time.sleep(0.02)
         assert source.num_given == 5
         assert share.held_bytes == 30
@@ -59,7 +53,7 @@ def test_items_of_no_size_do_not_queue_without_end() -> None:
     source = stream_of_sizes([10] * 50)
     with prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
         next(iter(stage))
-        _wait_until(lambda: source.num_given == 5)
+        wait_until(lambda: source.num_given == 5)
         time.sleep(0.02)
         assert source.num_given == 5
 

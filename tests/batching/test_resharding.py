@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batching.bucketing import Bucketing, read_lengths
@@ -60,7 +60,7 @@ def saved(streams: list[RecordStream]) -> list[dict]:
     return json.loads(json.dumps([each.state_dict() for each in streams]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     rows_per_file=st.lists(st.integers(0, 25), min_size=1, max_size=4),
     window_rows=st.none() | st.integers(1, 40),

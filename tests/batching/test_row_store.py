@@ -42,7 +42,7 @@ def pieces(draw: st.DrawFn) -> list[pa.RecordBatch]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(windows=st.lists(pieces(), min_size=1, max_size=3), data=st.data())
 def test_rows_come_out_in_the_wanted_order_window_after_window(
     windows: list[list[pa.RecordBatch]], data: st.DataObject
@@ -154,7 +154,7 @@ def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyP
     assert len(store._columns[0]._chunks) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(window=pieces(), names=st.sets(st.sampled_from(list(COLUMNS)), min_size=1), data=st.data())
 def test_a_store_takes_no_more_than_was_told_before(
     window: list[pa.RecordBatch], names: set[str], data: st.DataObject

@@ -76,6 +76,7 @@ def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: li
         command = [sys.executable, *program, *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
+    assert run("--version").returncode == 0
     assert run("--version").stdout == f"penstock {importlib.metadata.version('penstock')}\n"
     assert (
         run("tran").stderr == "error: no such command 'tran'. Did you mean 'train'? (see penstock --help)\n"

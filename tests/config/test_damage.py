@@ -30,7 +30,7 @@ EDIT_PIECES = st.sampled_from(
 
 
 @pytest.mark.parametrize("syntax", SAME_FILE)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_damaged_text(syntax: str, data: st.DataObject):
     text = SAME_FILE[syntax]
@@ -43,7 +43,7 @@ def test_damaged_text(syntax: str, data: st.DataObject):
         parse_section(Run, text, syntax)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(EDIT_PIECES, max_size=12).map("".join))
 def test_senseless_edits(edit: str):
     with contextlib.suppress(ConfigError):

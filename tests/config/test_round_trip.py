@@ -14,7 +14,7 @@ from tests.config.strategies import repaired, section_strategy, written
 from tests.config.toy import Run
 
 WRITERS: dict[str, Callable[..., str]] = {"yaml": dump_yaml, "json": dump_json, "text": dump_text}
-SLOWLY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SLOWLY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("syntax", WRITERS)

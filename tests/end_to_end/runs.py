@@ -4,18 +4,15 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import psutil
 
+from tests.waiting import wait_until
+
 if TYPE_CHECKING:
     from tests.end_to_end.conftest import Workplace
-
-
-REACHED_SECONDS = 300
-"""For starting Python and the steps before the one that is waited for, on a machine that does much else."""
 
 
 def start(
@@ -35,22 +32,25 @@ def start(
 def wait_for_step(process: "subprocess.Popen[str]", workplace: "Workplace", step: int) -> None:
     """Wait until the log of a run has reached a step."""
     log = workplace.folder / "run" / "log.jsonl"
-    deadline = time.monotonic() + REACHED_SECONDS
-    while time.monotonic() < deadline:
-        if log.exists() and any(json.loads(line)["step"] >= step for line in whole_lines(log.read_text())):
-            return
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    raise AssertionError(f"step {step} was not reached in {REACHED_SECONDS} s")
+
+    def is_reached() -> bool:
+        has_ended = process.poll() is not None
+        lines = whole_lines(log.read_text()) if log.exists() else []
+        reached = any(json.loads(line)["step"] >= step for line in lines)
+        assert reached or not has_ended, process.communicate()
+        return reached
+
+    wait_until(is_reached)
 
 
 def wait_until_stopped(process: "subprocess.Popen[str]") -> None:
     """Wait until a process has stopped itself with SIGSTOP."""
-    deadline = time.monotonic() + REACHED_SECONDS
-    while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
+
+    def is_stopped() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, f"it did not stop in {REACHED_SECONDS} s"
-        time.sleep(0.01)
+        return psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+
+    wait_until(is_stopped)
 
 
 def whole_lines(text: str) -> list[str]:

@@ -4,6 +4,7 @@ that depends on how fast the machine is, perhaps after the last step."""
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.end_to_end.conftest import SMALL_RUN
@@ -21,8 +22,8 @@ STOPPABLE: dict[str, Any] = {
 
 
 def stop_after(step: int, number: signal.Signals) -> dict[str, str]:
-    """The environment of a process that sends itself a signal in the step after this one."""
-    return {STOP: f"{step} {number.value}"}
+    """The environment of a process that sends itself a signal in the step after this one, and finds this module."""
+    return {STOP: f"{step} {number.value}", "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def make() -> Callable[[float, int], float]:

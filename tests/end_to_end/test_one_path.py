@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 import penstock
+from penstock.pipeline.model_dir import NAMES_OF_A_RUN
 from tests.end_to_end.conftest import Workplace
 
 
@@ -28,6 +29,7 @@ def test_a_trained_run_holds_all_it_should(trained):
     assert steps == sorted(steps)
     assert steps[-1] == 72  # 18,000 rows in batches of 512, twice
     assert not list(run.glob("**/*tmp*"))
+    assert {path.name for path in run.iterdir()} <= NAMES_OF_A_RUN
 
 
 def test_evaluation_equals_scikit_learn_on_the_predictions(trained, tmp_path):

@@ -10,8 +10,6 @@ from tests.end_to_end.conftest import Workplace, write_run
 from tests.end_to_end.runs import evaluations, losses, parameters, start
 from tests.end_to_end.stopping_rate import STOPPABLE, TRAIN_CONFIG, stop_after
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, sample_clicks: Path) -> Workplace:
@@ -56,8 +54,7 @@ def test_stopped_by_ctrl_c_and_continued(whole, stoppable, monkeypatch):
 
 
 def test_killed_and_continued(whole, stoppable):
-    environment = {"PYTHONPATH": str(ROOT), **stop_after(24, signal.SIGKILL)}
-    process = start(stoppable, "train", "run.yaml", environment=environment)
+    process = start(stoppable, "train", "run.yaml", environment=stop_after(24, signal.SIGKILL))
     _, told = process.communicate(timeout=300)
     assert process.returncode == -signal.SIGKILL, told
 

@@ -15,7 +15,6 @@ from tests.end_to_end.stopping_rate import STOPPABLE, stop_after
 
 pytestmark = pytest.mark.slow
 LAST_STEP = 72
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -28,8 +27,7 @@ def place(trained: Workplace, tmp_path: Path) -> Workplace:
 
 def start_and_stop_after(place: Workplace, step: int, *words: str) -> "subprocess.Popen[str]":
     """A training that stands still after a step, until it gets SIGCONT."""
-    environment = {"PYTHONPATH": str(ROOT), **stop_after(step, signal.SIGSTOP)}
-    process = start(place, "train", "run.yaml", *words, environment=environment)
+    process = start(place, "train", "run.yaml", *words, environment=stop_after(step, signal.SIGSTOP))
     wait_until_stopped(process)
     return process
 

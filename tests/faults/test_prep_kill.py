@@ -108,8 +108,9 @@ def test_one_kill_after_the_other(tmp_path: Path):
     expected = content(tmp_path / "whole" / "batches")
     shutil.rmtree(tmp_path / "whole" / "batches")
 
-    for num_tasks in (1, 5, 11):
-        kill_after(tmp_path / "whole", num_tasks, 0.02)
+    killed = [kill_after(tmp_path / "whole", num_tasks, 0.02) for num_tasks in (1, 5, 11)]
+
+    assert any(killed)
 
     assert start(tmp_path / "whole").wait() == 0
     assert content(tmp_path / "whole" / "batches") == expected

@@ -6,8 +6,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -20,8 +20,8 @@ from penstock.config.sizes import MIB
 from penstock.runtime.budget import Share
 from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
-from tests.faults import worker_functions
 from tests.readers.samples import take
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 TENS = [list(range(start, start + 10)) for start in range(0, 100, 10)]
@@ -35,9 +35,8 @@ def ten_batches(function, num_workers=2, **options):
 
 
 @pytest.fixture
-def gate(tmp_path, monkeypatch):
+def gate(tmp_path):
     """The file for which functions wait."""
-    monkeypatch.setenv(worker_functions.GATE, str(tmp_path / "open"))
     return tmp_path / "open"
 
 
@@ -49,14 +48,9 @@ class GrowingImpatient:
     times_median: float = 0.0
 
 
-def gone(pids, seconds=120.0):
-    """Whether these processes are no more, or soon will be."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not any(psutil.pid_exists(pid) and alive(pid) for pid in pids):
-            return True
-        time.sleep(0.01)
-    return False
+def wait_for_ends(pids):
+    """Until none of these processes is there any more."""
+    wait_until(lambda: not any(alive(pid) for pid in pids))
 
 
 def alive(pid):
@@ -67,14 +61,14 @@ def alive(pid):
 
 
 def test_a_killed_worker_is_told_at_once_and_nothing_is_lost(gate):
-    with ten_batches(worker_functions.waits_from_30) as stage:
+    with ten_batches(partial(functions.waits_from, 30, str(gate))) as stage:
         taken = take(stage, 3)
         killed, other = stage.pids
         os.kill(killed, signal.SIGKILL)
         # Nobody can go on: without a word about it, this would end with one about workers that hang.
         with pytest.raises(PenstockError) as caught:
             taken.extend(stage)
-        assert gone([killed, other])
+        wait_for_ends([killed, other])
         text = str(caught.value)
         assert text.startswith(f"worker 0 (pid {killed}) was killed by SIGKILL while it had rows ")
         assert " of part-0.parquet" in text
@@ -87,7 +81,7 @@ def test_a_killed_worker_is_told_at_once_and_nothing_is_lost(gate):
 
 
 def test_the_memory_of_a_killed_worker_and_its_rows_are_told(gate):
-    with ten_batches(worker_functions.kills_itself_at_20) as stage:
+    with ten_batches(partial(functions.kills_itself_at_20, str(gate))) as stage:
         take(stage, 2)  # while all of them are there to be looked at
         gate.touch()
         with pytest.raises(WorkerError) as caught:
@@ -97,7 +91,7 @@ def test_the_memory_of_a_killed_worker_and_its_rows_are_told(gate):
 
 
 def test_a_run_that_lost_a_worker_is_continued_elsewhere(gate):
-    with ten_batches(worker_functions.kills_itself_at_20) as stage:
+    with ten_batches(partial(functions.kills_itself_at_20, str(gate))) as stage:
         taken = take(stage, 2)
         gate.touch()
         with pytest.raises(WorkerError):
@@ -125,9 +119,8 @@ def test_a_worker_that_ends_itself():
     assert "ended itself with exit code 3 while it had rows 20 to 29" in str(caught.value)
 
 
-@pytest.mark.usefixtures("gate")
-def test_a_killed_template_is_told_and_its_workers_end():
-    with ten_batches(worker_functions.waits_from_10) as stage:
+def test_a_killed_template_is_told_and_its_workers_end(gate):
+    with ten_batches(partial(functions.waits_from, 10, str(gate))) as stage:
         take(stage, 1)
         pids = stage.pids
         os.kill(psutil.Process(pids[0]).ppid(), signal.SIGKILL)
@@ -135,13 +128,16 @@ def test_a_killed_template_is_told_and_its_workers_end():
             WorkerError, match="process that worker processes are made from was killed by SIGKILL"
         ):
             list(stage)
-        assert gone(pids)
+        wait_for_ends(pids)
 
 
-def test_a_hanging_worker_is_noticed_with_its_stack_and_rows():
-    patience = GrowingImpatient()
-    with ten_batches(functions.hangs_at_20, num_workers=1, patience=patience) as stage:
+def test_a_hanging_worker_is_noticed_with_its_stack_and_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.batching.workers.pool.STACK_SECONDS", 120.0)
+    patience, hangs = GrowingImpatient(), tmp_path / "hangs"
+    function = partial(functions.hangs_at_20_and_says_so, str(hangs))
+    with ten_batches(function, num_workers=1, patience=patience) as stage:
         take(stage, 2)
+        wait_until(hangs.exists)
         patience.least_seconds = 0.6
         with pytest.raises(WorkerError) as caught:
             list(stage)
@@ -153,19 +149,20 @@ def test_a_hanging_worker_is_noticed_with_its_stack_and_rows():
     )
     assert "functions.py, line " in text
     assert " in sleep_for_ever. Look at what it waits for" in text
-    assert "in hangs_at_20" in str(caught.value.__cause__), "the whole stack is the cause"
+    assert "in hangs_at_20_and_says_so" in str(caught.value.__cause__), "the whole stack is the cause"
 
 
-def test_a_stopped_worker_is_noticed_by_its_state():
+def test_a_stopped_worker_is_noticed_by_its_state(gate):
     patience = GrowingImpatient()
-    with ten_batches(functions.slow, num_workers=1, patience=patience) as stage:
+    function = partial(functions.waits_from, 10, str(gate))
+    with ten_batches(function, num_workers=1, patience=patience) as stage:
         take(stage, 1)
         pids = stage.pids
         os.kill(pids[0], signal.SIGSTOP)
         patience.least_seconds = 0.6
         with pytest.raises(WorkerError, match="its state is 'stopped'"):
             list(stage)
-        assert gone(pids)
+        wait_for_ends(pids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -224,7 +221,7 @@ def test_a_killed_parent_leaves_no_process_and_no_shared_memory(function):
     process.kill()
     _, errors = process.communicate(timeout=300)
 
-    assert gone(pids)
+    wait_for_ends(pids)
     assert errors == ""
 
 
@@ -234,7 +231,7 @@ def test_a_program_that_ends_without_closing_leaves_no_process():
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
 
-    assert gone(pids)
+    wait_for_ends(pids)
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert errors.count("Traceback") == 1, "the parent's alone"
 

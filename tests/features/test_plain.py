@@ -49,7 +49,7 @@ def small_batches_too(monkeypatch: pytest.MonkeyPatch) -> None:
 FLOATS = st.floats(-5, 5, width=32)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(num_rows=st.integers(1, 100), start=st.integers(0, 20), data=st.data())
 def test_the_lane_packs_the_same_batch(num_rows: int, start: int, data: st.DataObject) -> None:
     def values(strategy: st.SearchStrategy) -> list:

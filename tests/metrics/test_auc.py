@@ -109,7 +109,7 @@ def test_torch_tensors_are_read_even_with_gradients(dtype):
     assert auc_of(preds, torch.tensor([0, 1, 1])) == 1.0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_merging_the_parts_of_any_split_gives_the_whole(data):
     rows = data.draw(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=40))

@@ -76,7 +76,7 @@ def same(left, right):
 
 
 @every_metric
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32), num_rows=st.integers(0, 20), cuts=st.tuples(st.floats(0, 1), st.floats(0, 1))
 )

@@ -80,7 +80,7 @@ def test_a_metric_that_is_no_longer_used_leaves_no_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from(np.linspace(0, 1, 9)), st.booleans()), max_size=60), st.integers(0, 60)
 )

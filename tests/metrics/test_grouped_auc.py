@@ -67,7 +67,7 @@ def test_every_group_is_exact_with_ties_half(weight):
     assert grouped_auc_of(*rows, weight=weight) == pytest.approx(by_definition(*rows, weight), abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(some_rows)
 def test_infinite_close_and_equal_predictions_rank_as_they_are(rows):
     preds, target, groups = columns(rows)
@@ -144,7 +144,7 @@ def test_torch_tensors_are_read():
     assert grouped_auc_of(preds, torch.tensor(TARGET), torch.tensor(GROUPS)) == 0.5
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(some_rows, st.integers(0, 60), st.sampled_from([1 << 20, 200]))
 def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut, limit_bytes):
     preds, target, groups = columns(rows)

@@ -59,7 +59,7 @@ def test_it_says_how_many_groups_the_mean_is_over():
     assert metric.remark == "2 of 3 groups have two rows or more"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(some_rows)
 def test_all_pairs_of_small_groups_are_taken(rows):
     preds, target, groups = columns(rows)
@@ -85,7 +85,7 @@ def test_more_draws_than_are_held_at_a_time_change_nothing(monkeypatch):
     assert grouped_xauc_of(*rows) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(some_rows, st.integers(0, 50))
 def test_even_drawn_pairs_do_not_depend_on_the_split(rows, cut):
     preds, target, groups = columns(rows)

@@ -111,7 +111,7 @@ def test_a_disk_that_cannot_be_written_is_named(tmp_path):
     store.clear()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 200), st.integers(1, 7))
 def test_every_rank_gets_whole_groups(num_rows, num_ranks):
     rows = some_rows(num_rows)

@@ -47,7 +47,7 @@ def test_the_example_has_19_of_28_pairs_in_the_right_order(options):
     assert xauc_of(PREDS, TARGET, **options) == 19 / 28
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(rows_with_ties)
 def test_counting_equals_looking_at_every_pair(rows):
     preds, target = columns(rows)
@@ -190,7 +190,7 @@ def test_torch_tensors_are_read():
     assert xauc_of(preds, torch.tensor(TARGET), exact=True) == 19 / 28
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows_with_ties, st.integers(0, 40))
 def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut):
     preds, target = columns(rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batching.sections import Oversize
@@ -132,8 +132,7 @@ cases = st.builds(
     window_rows=st.just(0) | st.integers(1, 40),
     num_ranks=st.integers(1, 4),
 )
-# Files are written for each example, which a busy machine may do slowly.
-paths = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+paths = settings(max_examples=35)
 
 
 @paths

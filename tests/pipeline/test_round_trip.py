@@ -15,7 +15,7 @@ from penstock.prep.sections import Preprocessing
 from tests.config.strategies import section_strategy, written
 
 WRITERS = {"yaml": dump_yaml, "json": dump_json, "text": dump_text}
-SLOWLY = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+SLOWLY = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 
 
 def parts(section):

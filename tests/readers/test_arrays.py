@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
@@ -166,7 +166,7 @@ def test_numbers_are_given_without_a_copy() -> None:
     assert batch.column("x").values.buffers()[1].address == X.ctypes.data
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     rows_per_part=st.lists(st.integers(0, 300), min_size=1, max_size=4),
     widths=st.lists(st.tuples(st.sampled_from(DTYPES), st.integers(0, 3)), min_size=1, max_size=4),

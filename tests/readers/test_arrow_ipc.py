@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
@@ -278,7 +278,7 @@ def test_a_row_that_does_not_fit_is_named(tmp_path: Path) -> None:
         list(open_path(tmp_path, share_bytes=MIB))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(
     rows_per_file=st.lists(st.integers(0, 60), min_size=1, max_size=4),
     batch_rows=st.integers(1, 80),
@@ -397,7 +397,7 @@ def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path, compression: str
             assert all(batch.num_rows for batch in open_path(path))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(form=st.sampled_from(list(WRITERS)), compression=st.sampled_from([None, "zstd"]), data=st.data())
 def test_a_damaged_file_gives_rows_or_one_clear_line(
     tmp_path_factory: pytest.TempPathFactory, form: str, compression: str | None, data: st.DataObject

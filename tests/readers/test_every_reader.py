@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, DataError
@@ -278,7 +278,7 @@ def test_no_bytes_stay_leased(make: Make, tmp_path: Path) -> None:
 
 
 @each_reader
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(
     rows_per_file=st.lists(st.integers(0, 300), min_size=1, max_size=4),
     seed=st.none() | st.integers(0, 9),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
@@ -34,7 +34,7 @@ def keep_small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 0)
 
 
-quiet = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quiet = settings(max_examples=60)
 
 CELLS = st.sampled_from(["", "a", "bc", '"q"', '"x\ny"', '"x\r\ny"', '"d""d"', '5" disk', '"a"b', '""', "é"])
 LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n", "\r\n\r\n"])

@@ -60,7 +60,7 @@ def test_the_next_family_passes_and_says_it_is_not_the_tested_one():
             replace(HEALTHY, python_version=(3, 10, 4)),
             Finding(
                 "python",
-                "is 3.10.4; 3.11 or newer is needed",
+                "is 3.10.4; 3.11, 3.12 or 3.13 is needed",
                 "rm -rf .venv && make setup PYTHON=python3.11",
             ),
         ),

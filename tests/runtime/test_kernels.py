@@ -15,7 +15,10 @@ def turned(turns):
 """
 WHEEL = """
 from penstock.runtime.kernels import kernel
-from mill.gear import TEETH, turned
+from mill import gear
+from mill.gear import turned
+
+TEETH = gear.TEETH
 
 @kernel
 def teeth_passed(turns):

@@ -187,7 +187,7 @@ def test_bad_samples_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("save", [save_pickle, save_npy, save_npz, save_compressed])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
 def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
     path = tmp_path_factory.mktemp("flip") / "old.pkl"

@@ -45,7 +45,7 @@ def as_numpy(value):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(stored_arrays())
 def test_arrays_come_back_out_of_samples_of_lists_and_of_numpy_arrays(stored):
     arrays, names = stored
@@ -79,7 +79,7 @@ def samples_of_one_form(draw):
     return draw(st.lists(sample, min_size=1, max_size=4))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(samples_of_one_form(), st.sampled_from(["native", "npz"]))
 def test_samples_come_back_out_of_a_batch_file(tmp_path_factory, samples, layout):
     path = tmp_path_factory.mktemp("round") / "batch"

@@ -197,7 +197,7 @@ MASKS = st.one_of(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(masks=st.lists(MASKS, max_size=12))
 def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
     expected = [np.asarray(mask).tolist() for mask in masks]
@@ -214,7 +214,7 @@ def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
 FITTING_MASKS = MASKS.filter(lambda mask: min(mask) >= -128 and max(mask) <= 127)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(FITTING_MASKS, st.booleans()), max_size=12))
 def test_refused_samples_leave_no_trace_whatever_their_types(masks):
     """Masks come before `turn`: they are in the array, or wait, when a sample is refused for want of it."""

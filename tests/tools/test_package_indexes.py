@@ -5,6 +5,7 @@ Both are small package indexes on loopback here, and the wheel holds one empty m
 
 import hashlib
 import http.server
+import os
 import subprocess
 import sys
 import threading
@@ -81,8 +82,8 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """What pip's own settings name, and they name nothing else."""
     index = Index(tmp_path / "configured")
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_INDEX_URL", index.address)
     yield index
@@ -110,10 +111,8 @@ def test_only_the_public_index_has_it(
     setup_venv.install_torch(TORCH, public.address)
 
     assert is_installed(venv)
-    assert (
-        f"setup: pip's indexes do not have torch==2.13.0+cpu; trying {public.address}"
-        in capfd.readouterr().out
-    )
+    line = f"setup: pip did not get torch==2.13.0+cpu from its own indexes; trying {public.address}"
+    assert line in capfd.readouterr().out.splitlines()
 
 
 def test_the_configured_index_has_it(venv: Path, configured: Index, public: Index):
@@ -121,7 +120,6 @@ def test_the_configured_index_has_it(venv: Path, configured: Index, public: Inde
 
     setup_venv.install_torch(TORCH, public.address)
 
-    assert is_installed(venv)
     assert any(path.endswith(".whl") for path in configured.asked)
     assert public.asked == []
 

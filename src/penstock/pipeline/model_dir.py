@@ -36,7 +36,7 @@ NAMES_OF_A_RUN = frozenset(
         "version",
     ]
 )
-"""What a run reads again from its folder: nothing else may be written under these names."""
+"""What a run writes into its folder: nothing else may be written under these names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import Final
 from penstock.config.sizes import GIB, MIB, format_size
 from penstock.runtime.doctor_facts import BF16_CURE, MODULES, Facts, gather_facts
 
-MIN_PYTHON: Final = (3, 11)
+PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+"""The versions that all of the torch stack has wheels for."""
 TORCH: Final = "2.13"
 """What Penstock is tested with."""
 FITTING: Final = {"2.13": "1.8", "2.14": "1.9"}
@@ -51,14 +52,13 @@ def diagnose(facts: Facts | None = None) -> list[Finding]:
 
 
 def check_python(facts: Facts) -> Iterator[Finding]:
-    """Is this Python new enough?"""
+    """Is this a Python that the packages are built for?"""
     version = ".".join(map(str, facts.python_version))
-    if facts.python_version >= MIN_PYTHON:
+    if facts.python_version[:2] in PYTHONS:
         yield Finding("python", version)
     else:
-        wanted = ".".join(map(str, MIN_PYTHON))
-        fix = f"rm -rf .venv && make setup PYTHON=python{wanted}"
-        yield Finding("python", f"is {version}; {wanted} or newer is needed", fix)
+        fix = "rm -rf .venv && make setup PYTHON=python3.11"
+        yield Finding("python", f"is {version}; 3.11, 3.12 or 3.13 is needed", fix)
 
 
 def check_torch_stack(facts: Facts) -> Iterator[Finding]:

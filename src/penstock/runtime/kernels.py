@@ -21,6 +21,8 @@ from numba import njit
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call; where no folder can be written, once per process."""
     compiled = njit(nogil=True)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT
+        return function
     try:
         compiled.enable_caching()
     except RuntimeError:
@@ -45,8 +47,23 @@ def _collect_sources(file: str, package: str, found: set[str]) -> None:
     if file in found:
         return
     found.add(file)
-    for node in ast.walk(ast.parse(Path(file).read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == package:
-            spec = importlib.util.find_spec(node.module)
-            if spec is not None and spec.origin is not None:
-                _collect_sources(spec.origin, package, found)
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # What is imported from a package may be a module.
+            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for module in modules:
+            if module.partition(".")[0] == package and (origin := _origin(module)) is not None:
+                _collect_sources(origin, package, found)
+
+
+def _origin(module: str) -> str | None:
+    """The file of a module, None where there is no such module; imports nothing but packages."""
+    parent = module.rpartition(".")[0]
+    if parent and Path(_origin(parent) or "").name != "__init__.py":
+        return None
+    spec = importlib.util.find_spec(module)
+    return None if spec is None else spec.origin

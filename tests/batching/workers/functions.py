@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,13 @@ def numbers_of(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
-def slow_when_even(batch: pa.RecordBatch) -> list[int]:
-    """So that a later batch is done before an earlier one."""
-    if batch.column("number")[0].as_py() % 2 == 0:
-        time.sleep(0.01)
+def first_is_last(path: str, batch: pa.RecordBatch) -> list[int]:
+    """Batch 0 is done only after batch 1."""
+    first = numbers_of(batch)[0]
+    if first == 0:
+        wait_for(path)
+    if first == 1:
+        Path(path).touch()
     return numbers_of(batch)
 
 
@@ -75,9 +79,10 @@ def _hits(batch: pa.RecordBatch, number: int) -> bool:
     return number in numbers_of(batch)
 
 
-def kills_itself_at_20(batch: pa.RecordBatch) -> list[int]:
+def kills_itself_at_20(path: str, batch: pa.RecordBatch) -> list[int]:
+    """As soon as there is a file at the path."""
     if _hits(batch, 20):
-        time.sleep(1.2)
+        wait_for(path)
         os.kill(os.getpid(), signal.SIGKILL)
     return numbers_of(batch)
 
@@ -100,14 +105,28 @@ def hangs_at_20(batch: pa.RecordBatch) -> list[int]:
     return numbers_of(batch)
 
 
+def hangs_at_20_and_says_so(path: str, batch: pa.RecordBatch) -> list[int]:
+    """Leave a file at the path, then hang."""
+    if _hits(batch, 20):
+        Path(path).touch()
+        sleep_for_ever()
+    return numbers_of(batch)
+
+
 def sleep_for_ever() -> None:
     time.sleep(3600)
 
 
-def waits_from_2_on(path: str, batch: pa.RecordBatch) -> list[int]:
-    """Give what holds 2 or more only when there is a file at the path."""
-    while max(numbers_of(batch)) >= 2 and not os.path.exists(path):
+def wait_for(path: str) -> None:
+    """Until there is a file at the path."""
+    while not os.path.exists(path):
         time.sleep(0.001)
+
+
+def waits_from(number: int, path: str, batch: pa.RecordBatch) -> list[int]:
+    """Give what holds this number or larger ones only when there is a file at the path."""
+    if max(numbers_of(batch)) >= number:
+        wait_for(path)
     return numbers_of(batch)
 
 

@@ -72,8 +72,9 @@ def test_record_batches_come_back_as_they_were():
         assert list(stage) == expected
 
 
-def test_items_come_in_the_order_of_the_source_whoever_is_done_first():
-    with in_workers(stream_of_sizes([1] * 20), functions.slow_when_even, 3, Share("workers", MIB)) as stage:
+def test_items_come_in_the_order_of_the_source_whoever_is_done_first(tmp_path):
+    function = partial(functions.first_is_last, str(tmp_path / "second is done"))
+    with in_workers(stream_of_sizes([1] * 20), function, 3, Share("workers", MIB)) as stage:
         assert list(stage) == [[number] for number in range(20)]
 
 
@@ -273,7 +274,7 @@ def test_no_worker_is_refused():
 
 def test_a_new_epoch_does_not_wait_for_what_nobody_wants(tmp_path):
     """Else it would wait for ever: workers go on only when the file is there, which comes later."""
-    function = partial(functions.waits_from_2_on, str(tmp_path / "go on"))
+    function = partial(functions.waits_from, 2, str(tmp_path / "go on"))
     with in_workers(stream_of_sizes([1] * 20), function, 2, Share("workers", MIB)) as stage:
         assert take(stage, 2) == [[0], [1]]
         for epoch in (1, 2, 0):

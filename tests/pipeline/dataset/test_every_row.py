@@ -54,7 +54,7 @@ CASES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(CASES)
 def test_all_shards_together_have_every_row_once_an_epoch(case: Case):
     seen = [row for index in range(case.num_shards) for row in rows(case.shard(index))]
@@ -62,7 +62,7 @@ def test_all_shards_together_have_every_row_once_an_epoch(case: Case):
     assert sorted(seen) == sorted(case.num_epochs * list(range(case.num_rows)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(CASES, st.data())
 def test_a_loop_goes_on_as_if_it_had_never_been_left(case: Case, data: st.DataObject):
     index = data.draw(st.integers(0, case.num_shards - 1))
@@ -79,7 +79,7 @@ def test_a_loop_goes_on_as_if_it_had_never_been_left(case: Case, data: st.DataOb
     assert first + labels(after) == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(CASES, st.integers(1, 4), st.data())
 def test_the_rest_of_an_epoch_goes_to_any_number_of_shards(case: Case, num_shards: int, data: st.DataObject):
     seen, states = [], []

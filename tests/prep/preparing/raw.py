@@ -5,7 +5,6 @@ A line of a file is a decision: what was chosen (0 to 3), then three numbers tha
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from penstock.prep.sections import Preprocessing
 from penstock.store.batch_file import load_batch
 from penstock.store.manifest import Manifest
+from tests.waiting import wait_until
 
 MODULE = '''
 import os, signal, subprocess, sys, threading, time
@@ -224,7 +224,4 @@ def is_running(process_id: int) -> bool:
 
 def wait_for_end(process_id: int) -> None:
     """Be sure that it ends."""
-    deadline = time.monotonic() + 120
-    while is_running(process_id) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(process_id)
+    wait_until(lambda: not is_running(process_id))

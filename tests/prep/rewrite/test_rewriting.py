@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
@@ -38,7 +38,7 @@ def test_without_a_shuffle_rows_stay_in_order(tmp_path):
     assert (summary.num_rows, summary.num_files, summary.seed) == (1000, 1, None)
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(
     rows_per_file=st.lists(st.integers(0, 90), min_size=1, max_size=4),
     row_group_size=st.integers(1, 60),

@@ -57,7 +57,7 @@ def test_a_changed_value_is_refused_with_the_name_of_its_array(saved, layout):
 
 
 @every_way
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
 def test_a_changed_byte_is_refused_or_changes_nothing(
     tmp_path_factory, layout, compression, position, flipped

@@ -63,7 +63,7 @@ def test_the_same_arrays_give_the_same_bytes_and_content_has_one_checksum(
 
 
 @every_way
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     array=st_numpy.arrays(
         dtype=st.sampled_from(["<f4", "<f2", ">i4", "i1", "?", "<u8", "<U3", "<M8[s]"]),

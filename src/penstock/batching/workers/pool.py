@@ -18,6 +18,7 @@ MOST_TASKS_PER_WORKER = 2
 """One in work and the next, so that no worker waits for its parent."""
 MOST_END_SECONDS = 5.0
 TICK_SECONDS = 0.5
+STACK_SECONDS = 1.0
 """How often workers that are waited for are looked at."""
 
 
@@ -93,7 +94,7 @@ class Pool:
         if ask:
             with suppress(psutil.Error):
                 worker.process.send_signal(STACK_SIGNAL)
-            deadline = time.monotonic() + 1.0
+            deadline = time.monotonic() + STACK_SECONDS
             while os.fstat(worker.stack_file).st_size == 0 and time.monotonic() < deadline:
                 time.sleep(0.01)
             time.sleep(0.05)
