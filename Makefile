@@ -1,11 +1,12 @@
 # Everything one does with a checkout. `make` alone lists the targets.
 
-PYTHON ?= python3
 BIN := .venv/bin
+# The Python of an existing .venv, whatever `python3` is; naming another one builds .venv anew with it.
+PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
 FIND_PYTHON = command -v "$(PYTHON)" >/dev/null || \
 	{ echo "setup: there is no '$(PYTHON)'; name a Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 
-SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+override SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # Compiled modules are kept: without them every process that a test starts compiles all of Penstock.
 unexport PYTHONDONTWRITEBYTECODE

@@ -47,9 +47,9 @@ PYTORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 """PyTorch's public index of CPU builds; the default package index has only the CUDA build for Linux."""
 
 NO_CPU_TORCH = (
-    "neither the indexes that pip is configured with nor {index} gave {torch} (pip's messages are above). Set "
-    "PIP_FIND_LINKS to a folder with the wheel, or PIP_EXTRA_INDEX_URL to a mirror that has it, and run make "
-    "setup again (docs/install.md)"
+    "neither the indexes that pip is configured with nor {index} gave {torch} for Python {python} (pip's messages "
+    "are above). Set PIP_FIND_LINKS to a folder with the wheel, or PIP_EXTRA_INDEX_URL to a mirror that has it, "
+    "and run make setup again (docs/install.md)"
 )
 
 
@@ -109,9 +109,12 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def ensure_venv() -> tuple[str, Path]:
-    """Create .venv, or build it anew when its Python does not run; its Python version and site-packages."""
+    """Create .venv, or build it anew when its Python does not run or is of another release than this one.
+
+    Gives the version of its Python, and its site-packages.
+    """
     state = ask_venv()
-    if state is None:
+    if state is None or not state[0].startswith("{}.{}.".format(*sys.version_info)):
         missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
         if missing:
             raise SetupError(
@@ -169,8 +172,11 @@ def conflicts(pins: Sequence[Pin], site: SitePackages) -> list[Damage]:
 
 def repair(damages: Sequence[Damage], site: SitePackages) -> None:
     """Install the damaged packages again, pip itself first and torch before what is built on it."""
-    more = f" and {len(damages) - 3} more" if len(damages) > 3 else ""
-    print(f"setup: {', '.join(str(damage) for damage in damages[:3])}{more}; installing", flush=True)
+    if any(damage.pin.name == "torch" and not damage.is_torn for damage in damages):
+        print(f"setup: installing {len(damages)} packages, about 1.5 GB on disk", flush=True)
+    else:
+        more = f" and {len(damages) - 3} more" if len(damages) > 3 else ""
+        print(f"setup: {', '.join(str(damage) for damage in damages[:3])}{more}; installing", flush=True)
     for damage in damages:
         if damage.is_torn:
             forget(damage.pin, site)
@@ -225,7 +231,8 @@ def install_torch(pin: Pin, public_index: str = PYTORCH_INDEX) -> None:
     except SetupError:
         print(f"setup: pip did not get {pin} from its own indexes; trying {public_index}", flush=True)
         options = ["--index-url", public_index, "--retries", "2", "--timeout", "30"]
-        install([pin], NO_CPU_TORCH.format(index=public_index, torch=pin), options)
+        python = "{}.{}".format(*sys.version_info)
+        install([pin], NO_CPU_TORCH.format(index=public_index, torch=pin, python=python), options)
 
 
 def project_is_installed(site: SitePackages) -> bool:

@@ -20,7 +20,7 @@ from penstock.pipeline.run_config import RunConfig
 from tests.pipeline.schema_catalogue import CATALOGUE, CatalogueField, read_catalogue
 
 pytestmark = pytest.mark.skipif(
-    not CATALOGUE.exists(), reason="the catalogue of names is not beside the repository"
+    not CATALOGUE.exists(), reason="the list of TorchEasyRec's names is not part of the repository"
 )
 
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}

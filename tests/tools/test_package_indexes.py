@@ -129,7 +129,7 @@ def test_neither_has_it(venv: Path, configured: Index, public: Index):
         setup_venv.install_torch(TORCH, public.address)
 
     assert str(error.value).startswith(
-        f"neither the indexes that pip is configured with nor {public.address} gave torch==2.13.0+cpu"
+        f"neither the indexes that pip is configured with nor {public.address} gave torch==2.13.0+cpu for Python 3."
     )
 
 
