@@ -79,8 +79,9 @@ def samples(path):
                 time.sleep(float(seen[1]))
                 chosen, seen = 0, [0.0, 0.0, 0.0]
             if chosen == "eat-with":
+                other = meet(path, seen[1])
                 held = np.ones(int(seen[0]) << 20, np.uint8)
-                outlive(path, seen[1])
+                outlive(other)
                 chosen, seen = 0, [0.0, 0.0, 0.0]
             mask = [0, 0, 0, 0]
             mask[int(chosen) % 4] = 1
@@ -99,13 +100,17 @@ def wait_for(path, name, text=""):
         assert time.monotonic() < deadline, other
         time.sleep(0.01)
 
-def outlive(path, name):
-    """Wait until the process at another file waits too and then is no more, unless it is this one."""
+def meet(path, name):
+    """Wait until some process is, or was, at another file; its id. Both write theirs down before they take memory,
+    since one of them may be ended at any moment after that."""
     with open(path + ".new", "w") as process:
         process.write(str(os.getpid()))
     os.rename(path + ".new", path + ".process")
     wait_for(path, name + ".process")
-    other = int(open(os.path.join(os.path.dirname(path), name + ".process")).read())
+    return int(open(os.path.join(os.path.dirname(path), name + ".process")).read())
+
+def outlive(other):
+    """Wait until another process is no more, unless it is this one."""
     deadline = time.monotonic() + 300
     while other != os.getpid() and os.path.exists(f"/proc/{other}"):
         assert time.monotonic() < deadline, other

@@ -182,9 +182,10 @@ def test_a_worker_is_given_up_when_all_take_too_much(
 ):
     games = write_games(desk / "raw", [1] * 3)
     # Both workers hold it until one of them is given up; the other then does both files.
-    games[1].write_text(f"eat-with 200 {games[2].name}\n")
-    games[2].write_text(f"eat-with 200 {games[1].name}\n")
-    limit_bytes = tree_bytes() + 380 * MIB
+    games[1].write_text(f"eat-with 700 {games[2].name}\n")
+    games[2].write_text(f"eat-with 700 {games[1].name}\n")
+    # Far from what one and what two take: pages of libraries count by how many other processes share them.
+    limit_bytes = tree_bytes() + 1050 * MIB
     begin_with(CrewSize(2, 2, limit_bytes), monkeypatch)
 
     with MemoryMonitor(limit_bytes, 0.1) as monitor:
