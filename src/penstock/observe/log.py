@@ -1,6 +1,5 @@
 """The log of a run: a line every so many steps, with what the machine did."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import psutil
 import torch
 
 from penstock.config.sizes import format_size
+from penstock.observe.numbers import number
 from penstock.runtime.cores import available_cores
 from penstock.runtime.journal import Journal
 from penstock.runtime.memory import MemoryMonitor
@@ -62,22 +62,6 @@ class MachineUse:
             except (psutil.Error, AttributeError, OSError):
                 continue  # it has ended, or the system does not tell
         return Totals(self._clock(), cpu_seconds, read_bytes)
-
-
-def numbers(values: Mapping[str, float], remarks: Mapping[str, str] | None = None) -> str:
-    """Names and values on one line; behind a value what there is to say about it."""
-    told = {name: f" ({remark})" for name, remark in (remarks or {}).items()}
-    return "  ".join(f"{name} {number(value)}{told.get(name, '')}" for name, value in values.items())
-
-
-def number(value: float) -> str:
-    """Four digits, or the word for what has no value."""
-    return "undefined" if math.isnan(value) else f"{value:.4f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """1 file, 2 files."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 class StepLog:

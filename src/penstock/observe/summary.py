@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from penstock.config.sizes import format_size
-from penstock.observe.log import counted, numbers
 from penstock.observe.memory_use import StageUse, advice, use_lines
+from penstock.observe.numbers import counted, numbers
 from penstock.run.check import CheckResult
 from penstock.run.demo import DemoResult
 from penstock.run.evaluate import EvaluationResult

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.observe.log import counted
+from penstock.observe.numbers import counted
 
 NAMES = ("feature_name", "group_name", "tower_name")
 """Keys that name an item of a list, so that one that moved counts as the same."""

@@ -11,8 +11,9 @@ from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice
 from penstock.observe.advice import as_record as advice_record
 from penstock.observe.evaluation_record import evaluation_record, recalled, told
-from penstock.observe.log import StepLog, numbers, told_end
+from penstock.observe.log import StepLog, told_end
 from penstock.observe.memory_use import as_record, measured_use
+from penstock.observe.numbers import numbers
 from penstock.observe.observers import Observers
 from penstock.run.best import MARK, mark
 from penstock.run.evaluate import Evaluator

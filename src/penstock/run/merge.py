@@ -12,7 +12,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.config.plain import section_data
 from penstock.config.sizes import MIB, format_size, parse_size
-from penstock.observe.log import counted
+from penstock.observe.numbers import counted
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.preparing.places import OUTPUT_DIR, check_place
 from penstock.prep.preparing.settings import feature_dtype

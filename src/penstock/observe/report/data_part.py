@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from penstock.config.sizes import format_size
-from penstock.observe.log import counted
+from penstock.observe.numbers import counted
 from penstock.observe.report.markup import Markup
 from penstock.observe.report.run_record import RunRecord
 from penstock.observe.report.tables import draw_table

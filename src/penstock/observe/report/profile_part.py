@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.observe.log import counted
+from penstock.observe.numbers import counted
 from penstock.observe.report.markup import Markup, element
 from penstock.observe.report.run_record import Record, RunRecord
 from penstock.observe.report.tables import draw_table, folded
