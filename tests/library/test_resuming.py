@@ -87,19 +87,23 @@ def test_two_shards_go_on_as_three(numbered_file: Path):
             lambda path: penstock.read_parquet(path).shuffle("1KiB", seed=5).batch(16),
             "the order of rows is another",
         ),
-        (
-            lambda path: penstock.from_arrays({"y": np.arange(103)}).shuffle("72B", seed=5).batch(16),
-            "is not the file that the position was saved with",
-        ),
     ],
-    ids=["another seed", "another buffer", "other data"],
+    ids=["another seed", "another buffer"],
 )
-def test_a_place_in_something_else_is_refused(numbered_file: Path, other: Make, message: str):
+def test_a_place_in_another_order_is_refused(numbered_file: Path, other: Make, message: str):
     place = CHAINS["shuffled"](numbered_file).state_dict()
     dataset = other(numbered_file)
 
     with pytest.raises(penstock.CheckpointError, match=message):
         dataset.load_state_dict(place)
+
+
+def test_a_place_in_other_data_is_refused():
+    place = penstock.from_arrays({"y": np.arange(10)}).batch(4).state_dict()
+    other = penstock.from_arrays({"y": np.arange(11)}).batch(4)
+
+    with pytest.raises(penstock.CheckpointError, match="is not the file that the position was saved with"):
+        other.load_state_dict(place)
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
