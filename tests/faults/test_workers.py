@@ -177,7 +177,7 @@ def test_a_polite_signal_is_the_parents_to_answer(number):
 
 PARENT = """
 import signal, sys, time
-from penstock.batching.workers.stage import in_workers
+from penstock.data.workers.stage import in_workers
 from penstock.runtime.budget import Share
 from tests.data.streams import stream_of_sizes
 from tests.data.workers import functions
