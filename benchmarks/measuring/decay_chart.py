@@ -10,20 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.measuring.shifting_run import Points, Setting, watch
-from penstock.observe.report.line_chart import (
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    LineChart,
-    axis_of_x,
-    axis_of_y,
-    curve,
-    grid,
-    labels,
-)
-from penstock.observe.report.markup import Markup, element, joined
-from penstock.observe.report.series import Series
+from penstock.observe.report.charts import HEIGHT, LEFT, RIGHT, WIDTH, Series, line_chart
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "decay.svg"
 SETTINGS: tuple[Setting, ...] = ((0.9, 100), (0.5, 100), (0.9, 10))
@@ -37,37 +24,36 @@ STYLE = (
 ) + " ".join(f".color-{number} {{ stroke: {color} }}" for number, color in enumerate(COLORS))
 
 
-def draw(curves: Mapping[Setting, Points]) -> Markup:
-    """The chart as a file of its own, with its legend and colours inside."""
-    chart = LineChart("Decay", "step", "auc")
+def draw(curves: Mapping[Setting, Points]) -> str:
+    """The chart as one file, with its legend and colours inside."""
     series = [
         Series(f"{rate}, {steps}", points, color=number)
         for number, ((rate, steps), points) in enumerate(curves.items())
     ]
-    x_axis, y_axis = axis_of_x(chart, series), axis_of_y(chart, series, None)
-    plot = [grid(x_axis, y_axis), labels(chart), *(curve(each, x_axis, y_axis) for each in series)]
-    return element(
-        "svg",
-        element("style", Markup(STYLE)),
-        element("rect", width="100%", height="100%", fill="#ffffff"),
-        legend(series),
-        element("g", *plot, transform=f"translate(0 {LEGEND_HEIGHT:.0f})"),
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH + RIGHT:.0f} {HEIGHT + LEGEND_HEIGHT:.0f}",
-        width=WIDTH + RIGHT,
-        role="img",
-        aria_label="The auc of one training with three settings of decay",
+    chart = line_chart("Decay", "auc", series)
+    assert chart is not None
+    base, middle = HEIGHT - 44, (LEFT + WIDTH - RIGHT) / 2
+    legend = [f'<text x="{LEFT}" y="19">decay_rate, decay_step:</text>']
+    for number, curve in enumerate(chart.curves):
+        x = LEFT + 150 + number * 90
+        legend.append(f'<line class="series {curve.look}" x1="{x}" x2="{x + 14}" y1="15" y2="15"/>')
+        legend.append(f'<text x="{x + 18}" y="19">{curve.name}</text>')
+    plot = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>']
+    for y, label in chart.y_ticks:
+        plot.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
+        plot.append(f'<text x="{LEFT - 7}" y="{y + 4}" text-anchor="end">{label}</text>')
+    plot += [
+        f'<text x="{x}" y="{base + 17}" text-anchor="middle">{label}</text>' for x, label in chart.x_ticks
+    ]
+    plot.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">step</text>')
+    plot.append('<text text-anchor="middle" transform="translate(13 129) rotate(-90)">auc</text>')
+    plot += [f'<polyline class="series {curve.look}" points="{curve.corners}"/>' for curve in chart.curves]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + RIGHT:.0f} {HEIGHT + LEGEND_HEIGHT:.0f}" '
+        f'width="{WIDTH + RIGHT:.0f}" role="img" aria-label="The auc of one training with three settings of decay">'
+        f'<style>{STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>{"".join(legend)}'
+        f'<g transform="translate(0 {LEGEND_HEIGHT:.0f})">{"".join(plot)}</g></svg>'
     )
-
-
-def legend(series: list[Series]) -> Markup:
-    """Which curve is which, above the plot."""
-    parts = [element("text", "decay_rate, decay_step:", x=LEFT, y=19.0)]
-    for place, each in enumerate(series):
-        x = LEFT + 150.0 + place * 90.0
-        parts.append(element("line", class_=f"series color-{each.color}", x1=x, x2=x + 14, y1=15.0, y2=15.0))
-        parts.append(element("text", each.name, x=x + 18, y=19.0))
-    return joined(parts)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.observe.report.writing import write_report
+from penstock.observe.report.page import write_report
 from tests.end_to_end.conftest import Workplace
 from tests.observe.report.run_folders import EARLY_END, START, STEPS, write_profile, write_run
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.observe.data_profile import profile_data
 from penstock.observe.memory_use import StageUse, measured_use
-from penstock.observe.report.writing import try_to_write_report
+from penstock.observe.report.page import try_to_write_report
 from penstock.run.best import best_step
 from penstock.run.hooks import TrainingHooks
 from penstock.run.model_dir import ModelDir

@@ -1,59 +1,60 @@
-"""Series -> SVG."""
+"""Series -> charts with coordinates; the page draws them."""
 
-import html
 import json
-import re
+from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.observe.report.axes import Unit
-from penstock.observe.report.bar_chart import BarChart, BarSeries, draw_bars
-from penstock.observe.report.line_chart import LineChart, draw_lines
-from penstock.observe.report.series import MOST_POINTS, Reference, Series, known_points, thinned
+from penstock.config.sizes import MIB
+from penstock.observe.report.charts import (
+    MAX_POINTS,
+    BarSeries,
+    LineChart,
+    Series,
+    Unit,
+    axis_over,
+    bar_chart,
+    known_points,
+    line_chart,
+    round_step,
+)
 
-CHART = LineChart("Loss", "step", "loss <mean>")
 
-
-def pointer_values(markup: str) -> dict[str, object]:
-    """What the script of the page gets."""
-    [found] = re.findall(r'data-chart="([^"]*)"', markup)
-    values: dict[str, object] = json.loads(html.unescape(found))
-    return values
+def lines(*series: Series, reference: tuple[str, float] | None = None) -> LineChart:
+    chart = line_chart("Loss", "loss", series, reference=reference)
+    assert chart is not None
+    return chart
 
 
 def test_a_curve_has_a_corner_for_each_point_and_the_script_gets_the_values() -> None:
-    markup = draw_lines(CHART, [Series("train", [(0, 1.0), (10, 0.5), (20, 0.25)])])
+    chart = lines(Series("train", [(0, 1.0), (10, 0.5), (20, 0.25)]))
 
-    [corners] = re.findall(r'<polyline class="series color-0" points="([^"]*)"', markup)
-    assert corners.split()[0].startswith("80.0,")  # the first step lies at the left edge
-    assert len(corners.split()) == 3
-    assert pointer_values(markup)["series"] == [
+    [curve] = chart.curves
+    assert curve.corners.split()[0].startswith("80.0,")  # the first step lies at the left edge
+    assert len(curve.corners.split()) == 3
+    assert json.loads(chart.pointer)["series"] == [
         {"name": "train", "look": "color-0", "points": [[0, 1.0], [10, 0.5], [20, 0.25]]}
     ]
 
 
-def test_text_is_escaped() -> None:
-    assert "loss &lt;mean&gt;" in draw_lines(CHART, [Series("a&b", [(0, 1.0)])])
+def test_a_single_point_is_a_dot_and_no_point_is_no_chart() -> None:
+    assert len(lines(Series("eval", [(3, 1.0)])).curves[0].dots) == 1
+    assert line_chart("Loss", "loss", [Series("eval", [])]) is None
 
 
-def test_a_single_point_is_a_dot() -> None:
-    assert draw_lines(CHART, [Series("eval", [(3, 1.0)])]).count("<circle") == 1
+def test_the_axis_covers_the_reference() -> None:
+    chart = lines(Series("memory", [(0, 1.0), (1, 2.0)]), reference=("limit", 10.0))
+
+    assert json.loads(chart.pointer)["y"] == {"low": 0.0, "high": 10.0, "unit": "number"}
 
 
-def test_there_is_room_for_what_values_are_compared_with() -> None:
-    markup = draw_lines(CHART, [Series("memory", [(0, 1.0), (1, 2.0)])], Reference("limit", 10.0))
+def test_bars_have_their_values_and_a_missing_one_is_left_out() -> None:
+    series = [BarSeries("planned", [1024, 2048], hollow=True), BarSeries("measured", [512, None])]
+    chart = bar_chart("Memory", ["reader", "model"], "bytes", "bytes", series)
 
-    assert pointer_values(markup)["y"] == {"low": 0.0, "high": 10.0, "unit": "number"}
-    assert '<i class="key reference"></i>limit' in markup
-
-
-def test_bars_say_their_values_and_a_missing_one_is_left_out() -> None:
-    chart = BarChart("Memory", ["reader", "model"], "bytes", Unit.bytes)
-    markup = draw_bars(
-        chart, [BarSeries("planned", [1024, 2048], hollow=True), BarSeries("measured", [512, None])]
-    )
-
-    assert re.findall(r"<title>([^<]*)</title>", markup) == [
+    assert [f"{bar['name']}: {bar['text']}" for bar in chart.bars] == [
         "planned: 1KiB",
         "measured: 512B",
         "planned: 2KiB",
@@ -64,29 +65,59 @@ def test_unknown_values_are_left_out() -> None:
     assert known_points([(1, 0.5), (2, None), (3, float("nan"))]) == [(1, 0.5)]
 
 
-@pytest.mark.parametrize("spike", [1, 2, 19_997, 19_998])
-def test_a_spike_beside_an_end_of_a_long_series_stays(spike: int) -> None:
+@pytest.mark.parametrize("spike", [1, 2, 10_000, 19_997, 19_998])
+def test_a_long_series_is_thinned_and_keeps_its_ends_and_its_spike(spike: int) -> None:
     points = [(float(x), 100.0 if x == spike else float(-x % 7)) for x in range(20_000)]
 
-    kept = thinned(points)
+    kept = known_points(points)
 
-    assert len(kept) <= MOST_POINTS
+    assert len(kept) <= MAX_POINTS
     assert (kept[0], kept[-1]) == (points[0], points[-1])
     assert kept == sorted(set(kept))
     assert points[spike] in kept
 
 
-def test_a_long_series_is_thinned_and_keeps_its_ends_and_its_spike() -> None:
-    points = [(float(step), 1.0) for step in range(100_000)]
-    points[54_321] = (54_321.0, 99.0)
-
-    kept = thinned(points)
-
-    assert len(kept) <= MOST_POINTS
-    assert (kept[0], kept[-1]) == (points[0], points[-1])
-    assert (54_321.0, 99.0) in kept
-    assert list(kept) == sorted(kept)
+def test_colours_start_over_after_the_last() -> None:
+    assert lines(Series("tenth", [(0, 1.0), (1, 2.0)], color=9)).curves[0].look == "color-1"
 
 
-def test_colours_begin_anew_after_the_last() -> None:
-    assert 'class="series color-1"' in draw_lines(CHART, [Series("tenth", [(0, 1.0), (1, 2.0)], color=9)])
+def test_an_axis_ends_at_round_numbers_and_marks_them() -> None:
+    axis = axis_over([0.773, 0.8039], 0, 100, "number")
+
+    assert [label for _, label in axis.ticks()] == ["0.77", "0.78", "0.79", "0.8", "0.81"]
+    assert (axis.at(axis.low), axis.at(axis.high)) == (0, 100)
+
+
+def test_bytes_are_marked_at_powers_of_two() -> None:
+    axis = axis_over([100 * MIB, 900 * MIB], 0, 1, "bytes", from_zero=True)
+
+    assert [label for _, label in axis.ticks()] == ["0B", "256MiB", "512MiB", "768MiB", "1GiB"]
+
+
+def test_counts_are_marked_at_whole_numbers() -> None:
+    assert axis_over([1, 2], 0, 1, "count").ticks() == [(0.0, "1"), (1.0, "2")]
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -2.5])
+def test_a_single_value_has_room_on_both_sides(value: float) -> None:
+    axis = axis_over([value], 0, 1, "number")
+
+    assert axis.low <= value <= axis.high
+    assert axis.low < axis.high
+
+
+@given(
+    st.lists(st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) > 1e-9), min_size=2),
+    st.sampled_from(get_args(Unit)),
+)
+def test_every_value_lies_on_the_axis_and_marks_are_few(values: list[float], unit: Unit) -> None:
+    axis = axis_over(values, 0, 1, unit)
+
+    assert axis.low <= min(values) + 1e-6 * axis.step
+    assert axis.high >= max(values) - 1e-6 * axis.step
+    assert 1 <= len(axis.ticks()) <= 8
+
+
+@given(st.floats(1e-9, 1e15), st.sampled_from(get_args(Unit)))
+def test_a_step_is_not_below_what_is_asked_for(least: float, unit: Unit) -> None:
+    assert round_step(least, unit) >= least * (1 - 1e-9)

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.observe.report.evaluations_part import at_steps
-from penstock.observe.report.page import page_of
+from penstock.observe.report.page import page_of, try_to_write_report, write_report
 from penstock.observe.report.run_record import read_run, read_runs
-from penstock.observe.report.writing import try_to_write_report, write_report
 from tests.observe.report.run_folders import EARLY_END, END, EVALUATIONS, RUN_FILE, START, STEPS, write_run
 
 
@@ -249,7 +247,6 @@ def test_what_is_said_of_every_evaluation_is_said_once(tmp_path: Path) -> None:
 
     assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
     assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
-    assert at_steps([1, 2, 3, 4, 1_000, 2_000, 3_000], 9) == " at steps 1; 2; 3; 4; 1,000; 2 more"
 
 
 def test_a_few_evaluations_are_shown_at_once_and_many_when_asked_for(tmp_path: Path) -> None:

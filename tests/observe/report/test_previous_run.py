@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.observe.report.previous_run import model_name, previous_run
-from penstock.observe.report.run_record import read_run
+from penstock.observe.report.run_record import model_name, previous_run, read_run
 from tests.observe.report.run_folders import RUN_FILE, write_run
 
 

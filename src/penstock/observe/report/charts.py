@@ -1,0 +1,288 @@
+"""Charts as numbers: axes, curves and bars with their coordinates, which page.html.j2 draws as SVG."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from penstock.config.sizes import format_size
+
+Unit = Literal["number", "count", "bytes", "share"]
+Point = tuple[float, float]
+
+MAX_POINTS = 600
+"""Of one series: more than a chart has pixels would only make the page large."""
+
+NUM_COLORS = 8
+"""Colours of page.css; further series start over."""
+
+WIDTH, HEIGHT = 520.0, 290.0
+LEFT, RIGHT, TOP, BOTTOM = 80.0, 14.0, 12.0, 44.0
+BAR_LEFT, BAR_RIGHT, BAR_TOP, BAR_BOTTOM, BAR_HEIGHT, BAR_GAP = 150.0, 66.0, 8.0, 40.0, 11.0, 9.0
+
+
+# --- Axes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From a value to a coordinate: `low` lies at `start`, `high` at `end`; ticks are `step` apart."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    unit: Unit
+    step: float
+
+    def at(self, value: float) -> float:
+        return round(self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start), 1)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Round values between low and high: coordinate and label."""
+        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
+        values = [index * self.step for index in range(first, last + 1)]
+        return [(self.at(value), FORMAT[self.unit](value)) for value in values]
+
+
+def axis_over(values: Sequence[float], start: float, end: float, unit: Unit, from_zero: bool = False) -> Axis:
+    """An axis that covers all values and ends at round numbers, with about five ticks."""
+    low, high = min(values), max(values)
+    if from_zero:
+        low = min(0.0, low)
+    if low == high:
+        low, high = (low - abs(low) * 0.1, high + abs(high) * 0.1) if low else (0.0, 1.0)
+    step = round_step((high - low) / 5, unit)
+    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return Axis(low, high, start, end, unit, step)
+
+
+def round_step(min_step: float, unit: Unit) -> float:
+    """The smallest round number that is not below `min_step`; bytes are round at powers of two.
+
+    >>> round_step(0.13, "number"), round_step(3.0 * 1024**2, "bytes") / 1024**2
+    (0.2, 4.0)
+    """
+    base = 1024.0 if unit == "bytes" else 10.0
+    factors = [2.0**power for power in range(11)] if unit == "bytes" else [1.0, 2.0, 2.5, 5.0, 10.0]
+    size = base ** math.floor(math.log(min_step, base))
+    if unit in ("count", "bytes"):
+        size = max(size, 1.0)
+    step = next((factor * size for factor in factors if factor * size >= min_step * (1 - 1e-9)), base * size)
+    return float(math.ceil(step)) if unit == "count" else step
+
+
+def format_count(value: float) -> str:
+    """A whole number, in thousands or millions where it is large.
+
+    >>> format_count(950), format_count(12_500), format_count(3_000_000)
+    ('950', '12.5k', '3M')
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
+    return f"{value:,.4g}" if abs(value) < 1 else f"{value:,.0f}"
+
+
+FORMAT: dict[Unit, Callable[[float], str]] = {
+    "number": lambda value: f"{value:.4g}",
+    "count": format_count,
+    "bytes": lambda value: format_size(round(value)),
+    "share": lambda value: f"{100 * value:.3g}%",
+}
+
+
+# --- Line charts -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A curve, in the order of its x; `dotted` marks every point, where there are few."""
+
+    name: str
+    points: Sequence[Point]
+    color: int = 0
+    dashed: bool = False
+    dotted: bool = False
+
+    @property
+    def look(self) -> str:
+        """Its classes in page.css."""
+        return f"color-{self.color % NUM_COLORS}" + (" dashed" if self.dashed else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A series with its coordinates."""
+
+    name: str
+    look: str
+    corners: str
+    ground: str
+    """Corners of the area below the curve."""
+    dots: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChart:
+    """What the template draws; `pointer` is what page.js needs to show values under the pointer."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x_ticks: Sequence[tuple[float, str]]
+    y_ticks: Sequence[tuple[float, str]]
+    curves: Sequence[Curve]
+    filled: bool
+    reference: tuple[str, float] | None
+    mark: tuple[str, float] | None
+    pointer: str
+
+
+def known_points(pairs: Iterable[tuple[float, float | None]]) -> list[Point]:
+    """The points that have a value, thinned to what a chart can show.
+
+    Of a longer series the ends stay, and of each stretch between them the lowest and the highest.
+    """
+    points = [(x, y) for x, y in pairs if y is not None and math.isfinite(y)]
+    if len(points) <= MAX_POINTS:
+        return points
+    inner, stretches = points[1:-1], MAX_POINTS // 2 - 1
+    kept = [points[0]]
+    for index in range(stretches):
+        stretch = inner[index * len(inner) // stretches : (index + 1) * len(inner) // stretches]
+        kept += sorted({min(stretch, key=lambda point: point[1]), max(stretch, key=lambda point: point[1])})
+    return [*kept, points[-1]]
+
+
+def line_chart(
+    title: str,
+    y_label: str,
+    series: Sequence[Series],
+    *,
+    x_label: str = "step",
+    x_unit: Unit = "count",
+    y_unit: Unit = "number",
+    from_zero: bool = False,
+    filled: bool = False,
+    top: float | None = None,
+    reference: tuple[str, float] | None = None,
+    mark: tuple[str, float] | None = None,
+) -> LineChart | None:
+    """The chart of the series that have points; None where none has.
+
+    `reference` is a y value to compare with (a limit), `mark` an x value with a meaning, `top` the end of the y axis.
+    """
+    series = [each for each in series if each.points]
+    if not series:
+        return None
+    xs = [x for each in series for x, _ in each.points]
+    low, high = (min(xs), max(xs)) if min(xs) < max(xs) else (min(xs) - 1, max(xs) + 1)
+    # The x axis ends where the points end: there is nothing to see beyond.
+    x_axis = Axis(low, high, LEFT, WIDTH - RIGHT, x_unit, round_step((high - low) / 5, x_unit))
+    ys = [y for each in series for _, y in each.points] + ([reference[1]] if reference else [])
+    y_axis = axis_over(ys, HEIGHT - BOTTOM, TOP, y_unit, from_zero)
+    if top is not None:
+        step = round_step((top - y_axis.low) / 5, y_unit)
+        y_axis = Axis(y_axis.low, top, y_axis.start, y_axis.end, y_unit, step)
+    if mark is not None and not x_axis.low <= mark[1] <= x_axis.high:
+        mark = None
+    pointer = {
+        "x": {"label": x_label, "low": x_axis.low, "high": x_axis.high, "unit": x_unit},
+        "y": {"low": y_axis.low, "high": y_axis.high, "unit": y_unit},
+        "plot": {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM},
+        "series": [
+            # Six digits that count: more would only make the page large.
+            {"name": each.name, "look": each.look, "points": [[x, float(f"{y:.6g}")] for x, y in each.points]}
+            for each in series
+        ],
+    }
+    return LineChart(
+        title=title,
+        x_label=x_label,
+        y_label=y_label,
+        x_ticks=x_axis.ticks(),
+        y_ticks=y_axis.ticks(),
+        curves=[_curve(each, x_axis, y_axis) for each in series],
+        filled=filled,
+        reference=None if reference is None else (reference[0], y_axis.at(reference[1])),
+        mark=None if mark is None else (mark[0], x_axis.at(mark[1])),
+        pointer=json.dumps(pointer, separators=(",", ":"), allow_nan=False),
+    )
+
+
+def _curve(series: Series, x_axis: Axis, y_axis: Axis) -> Curve:
+    points = [(x_axis.at(x), y_axis.at(y)) for x, y in series.points]
+    corners = " ".join(f"{x},{y}" for x, y in points)
+    base = y_axis.start
+    # A line of a single point cannot be seen.
+    dots = points if series.dotted or len(points) == 1 else []
+    return Curve(
+        series.name, series.look, corners, f"{points[0][0]},{base} {corners} {points[-1][0]},{base}", dots
+    )
+
+
+# --- Bar charts ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BarSeries:
+    """One colour of bars, a value for each row (None: no bar); `hollow` bars are drawn as outlines."""
+
+    name: str
+    values: Sequence[float | None]
+    color: int = 0
+    hollow: bool = False
+
+    @property
+    def look(self) -> str:
+        return f"color-{self.color % NUM_COLORS}" + (" hollow" if self.hollow else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarChart:
+    """Horizontal bars with the value at the end of each."""
+
+    title: str
+    label: str
+    series: Sequence[BarSeries]
+    base: float
+    """Where the plot ends at the bottom."""
+    ticks: Sequence[tuple[float, str]]
+    names: Sequence[tuple[str, float]]
+    bars: Sequence[Mapping[str, Any]]
+    values: str = field(default="")
+    """All values as JSON, for tests and scripts."""
+
+
+def bar_chart(
+    title: str, rows: Sequence[str], label: str, unit: Unit, series: Sequence[BarSeries]
+) -> BarChart:
+    """A group of bars for each row."""
+    known = [value for each in series for value in each.values if value is not None]
+    axis = axis_over([0.0, *known], BAR_LEFT, WIDTH - BAR_RIGHT, unit, from_zero=True)
+    height = BAR_HEIGHT * len(series) + BAR_GAP
+    names, bars = [], []
+    for index, row in enumerate(rows):
+        top = BAR_TOP + index * height + BAR_GAP / 2
+        names.append((row, top + BAR_HEIGHT * len(series) / 2 + 4))
+        for offset, each in enumerate(series):
+            value = each.values[index]
+            if value is not None:
+                width = max(axis.at(value) - BAR_LEFT, 1.0)
+                text = FORMAT[unit](value)
+                bars.append(
+                    {"name": each.name, "look": each.look, "text": text, "width": width}
+                    | {"y": top + BAR_HEIGHT * offset}
+                )
+    return BarChart(
+        title=title,
+        label=label,
+        series=series,
+        base=BAR_TOP + height * len(rows),
+        ticks=axis.ticks(),
+        names=names,
+        bars=bars,
+        values=json.dumps({each.name: list(each.values) for each in series}),
+    )
