@@ -26,12 +26,12 @@ def check(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.prep_checking import check_preparation, is_for_preparation, preview_lines
+        from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
         if is_for_preparation(run):
             print("\n".join(preview_lines(check_preparation(run))))
             return
-        from penstock.pipeline.checking import check as check_run
-        from penstock.pipeline.summary import check_summary
+        from penstock.observe.summary import check_summary
+        from penstock.run.check import check as check_run
 
         print(check_summary(check_run(run)))

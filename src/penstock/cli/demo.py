@@ -19,7 +19,7 @@ def demo(
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
-        from penstock.pipeline.demo import run_demo
-        from penstock.pipeline.summary import demo_summary
+        from penstock.observe.summary import demo_summary
+        from penstock.run.demo import run_demo
 
         print(demo_summary(run_demo(run_file, data, rows, plain)))

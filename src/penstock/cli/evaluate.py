@@ -28,8 +28,8 @@ def evaluate(
     with one_line_errors(run_file):
         paths = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json)
-        from penstock.pipeline.evaluation import evaluate_checkpoint
-        from penstock.pipeline.summary import evaluation_summary
+        from penstock.observe.summary import evaluation_summary
+        from penstock.run.evaluate import evaluate_checkpoint
 
         result = evaluate_checkpoint(run, checkpoint_path, result_filename=eval_result_filename, plain=plain)
         print(evaluation_summary(result))

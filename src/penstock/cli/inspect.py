@@ -28,9 +28,9 @@ def inspect(
 ) -> None:
     """Show what is in PATH: schema, rows, sizes, warnings."""
     with one_line_errors():
-        from penstock.pipeline.inspection import DataLook
-        from penstock.pipeline.inspection import inspect as inspect_path
-        from penstock.pipeline.reading_options import size_of
+        from penstock.observe.inspect import inspect as inspect_path
+        from penstock.observe.inspect_data import DataLook
+        from penstock.run.reading_options import size_of
 
         reading = {
             "delimiter": delimiter,

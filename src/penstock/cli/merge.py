@@ -10,7 +10,7 @@ from penstock.cli.prep import IntermediateDir
 from penstock.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.pipeline.run_config import RunConfig
+    from penstock.run.run_config import RunConfig
 
 Verify = Annotated[
     bool, typer.Option("--verify", help="Compare the store with batch files and RUN; nothing is written.")
@@ -42,13 +42,13 @@ def merge(
         if verify:
             _verify(run, restart, allow_pickle, plain)
             return
-        from penstock.pipeline.merging import merge_run
+        from penstock.run.merge import merge_run
 
         print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
 
 
 def _verify(run: "RunConfig", restart: bool, allow_pickle: bool, plain: bool) -> None:
-    from penstock.pipeline.verifying import verify_run
+    from penstock.run.merge import verify_run
 
     if restart:
         raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")

@@ -23,7 +23,7 @@ def plan(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.planning import plan as plan_run
-        from penstock.pipeline.summary import plan_summary
+        from penstock.observe.summary import plan_summary
+        from penstock.run.plan import plan as plan_run
 
         print(plan_summary(plan_run(run)))

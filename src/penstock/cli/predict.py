@@ -34,8 +34,8 @@ def predict(
     """Score files with a checkpoint of RUN, in input order."""
     with one_line_errors(run_file):
         run = options.load(run_file, {"model_dir": model_dir, "memory.limit": memory}, sets, edit_config_json)
-        from penstock.pipeline.prediction import PredictionRequest, predict_files
-        from penstock.pipeline.summary import prediction_summary
+        from penstock.observe.summary import prediction_summary
+        from penstock.run.predict import PredictionRequest, predict_files
 
         request = PredictionRequest(
             input_path=predict_input_path,

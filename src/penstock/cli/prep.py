@@ -48,7 +48,7 @@ def prep(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.preparing import prepare
+        from penstock.run.prepare import prepare
 
         if Debug.shown:
             logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)

@@ -22,6 +22,6 @@ def report(
 ) -> None:
     """Write a page with the curves, memory, data and configuration of a run, or of several beside each other."""
     with one_line_errors():
-        from penstock.pipeline.report.writing import write_report
+        from penstock.observe.report.writing import write_report
 
         print(write_report(model_dir, others or [], output))

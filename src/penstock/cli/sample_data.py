@@ -31,7 +31,7 @@ def sample_data(
 ) -> None:
     """Write data with a known answer: labels come from a planted model, so the best possible score is known."""
     with one_line_errors():
-        from penstock.prep.sample_data import write_sample_data
+        from penstock.prep.sample_data.write import write_sample_data
         from penstock.runtime.progress import ProgressLogger
 
         with ProgressLogger("sample data", "rows", rows) as progress:

@@ -9,6 +9,6 @@ def schema() -> None:
     """Print the JSON Schema of the run file, for editors."""
     with one_line_errors():
         from penstock.config.schema import json_schema
-        from penstock.pipeline.run_config import RunConfig
+        from penstock.run.run_config import RunConfig
 
         print(json.dumps(json_schema(RunConfig), indent=2))

@@ -13,7 +13,7 @@ from penstock.cli.errors import EXIT_STOPPED, fail, one_line_errors
 from penstock.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.pipeline.run_config import RunConfig
+    from penstock.run.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
 
@@ -94,9 +94,9 @@ def train(
         }
         with _stops_told():
             run = options.load(run_file, paths, sets, edit_config_json, strict)
-            from penstock.pipeline.run_files import write_text_config
-            from penstock.pipeline.summary import training_summary
-            from penstock.pipeline.training import train as train_run
+            from penstock.observe.summary import training_summary
+            from penstock.run.run_file import write_text_config
+            from penstock.run.train import train as train_run
 
             result = train_run(
                 run,

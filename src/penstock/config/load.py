@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import ValidationError
 
 from penstock.config.check import key_problems
-from penstock.config.edits import Edited, Edits, edit_data
+from penstock.config.edits.apply import Edited, Edits, edit_data
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.findings import Finding
 from penstock.config.nearest import nearest_name

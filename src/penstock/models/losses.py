@@ -15,7 +15,7 @@ from penstock.config.errors import DataError
 from penstock.models.sessions import log_sum_by_session
 
 if TYPE_CHECKING:
-    from penstock.models.sections import (
+    from penstock.models.sections.losses import (
         BinaryCrossEntropy,
         BinaryFocalLoss,
         CustomLoss,

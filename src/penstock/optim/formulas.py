@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import ConfigError
-from penstock.optim.sections import (
+from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config.edits import edit_data
+from penstock.config.edits.apply import edit_data
 from tests.config.toy import Run
 
 

@@ -6,12 +6,7 @@ from penstock.config.section import Section
 from penstock.config.values import DropoutRatio
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, ExtractionNetwork, MaskNetModule
-from penstock.models.sections.towers import (
-    BayesTaskTower,
-    FusionMTLTower,
-    InterventionTaskTower,
-    TaskTower,
-)
+from penstock.models.sections.towers import BayesTaskTower, FusionMTLTower, InterventionTaskTower, TaskTower
 
 
 class SimpleMultiTask(Section):
