@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.run_config import RunConfig
     from penstock.pipeline.run_files import load_run
     from penstock.pipeline.training import TrainResult, train
-    from penstock.prep.tfrecord.write import write_tfrecord
+    from penstock.readers.tfrecord_write import write_tfrecord
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
@@ -69,7 +69,7 @@ _PLACES = {
     "load_run": "penstock.pipeline.run_files",
     "TrainResult": "penstock.pipeline.training",
     "train": "penstock.pipeline.training",
-    "write_tfrecord": "penstock.prep.tfrecord.write",
+    "write_tfrecord": "penstock.readers.tfrecord_write",
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",

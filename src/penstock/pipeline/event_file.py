@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.readers.tfrecord.crc32c import masked_crc32c
+from penstock.runtime.crc32c import masked_crc32c
 
 NUM_BUCKETS = 30
 _VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
@@ -78,9 +78,7 @@ def _histogram(values: NDArray[Any]) -> bytes:
 
 
 def _checksum(data: bytes) -> bytes:
-    held = np.frombuffer(data, np.uint8)
-    begin = held.ctypes.data
-    return struct.pack("<I", int(masked_crc32c(begin, begin + len(data))))
+    return struct.pack("<I", int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data))))
 
 
 def _varint(value: int) -> bytes:

@@ -23,7 +23,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
         "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
         "JsonDataset": "penstock.readers.text.json:survey_json",
-        "TFRecordDataset": "penstock.readers.tfrecord.survey:survey_tfrecord",
+        "TFRecordDataset": "penstock.readers.tfrecord:survey_tfrecord",
         "OdpsDataset": "penstock.readers.odps.survey:survey_odps",
     },
 )

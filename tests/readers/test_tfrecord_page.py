@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "tfrecord.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tfrecord.md"
 
 
 def test_every_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

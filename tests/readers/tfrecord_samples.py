@@ -14,7 +14,7 @@ from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.tfrecord.survey import survey_tfrecord_with
+from penstock.readers.tfrecord import survey_tfrecord_with
 from penstock.runtime.budget import Share
 
 BYTES, FLOATS, INT64S = 1, 2, 3

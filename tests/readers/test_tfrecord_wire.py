@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import DataError
-from tests.readers.tfrecord.wire_samples import (
+from tests.readers.tfrecord_samples import (
     BYTES,
     FLOATS,
     INT64S,

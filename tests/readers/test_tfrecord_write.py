@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.tfrecord.write import write_tfrecord
 from penstock.readers.files import list_files
+from penstock.readers.tfrecord_write import write_tfrecord
 from tests.readers.samples import open_path, table_of, write_parquet
-from tests.readers.tfrecord.wire_samples import read
+from tests.readers.tfrecord_samples import read
 
 INT64S = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32, allow_nan=False)

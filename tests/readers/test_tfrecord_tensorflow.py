@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.prep.tfrecord.write import write_tfrecord
-from tests.readers.tfrecord.wire_samples import read
+from penstock.readers.tfrecord_write import write_tfrecord
+from tests.readers.tfrecord_samples import read
 
 SIDE = Path(__file__).with_name("tensorflow_side.py")
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
-from penstock.readers.sections import Field, FieldType
-from penstock.readers.tfrecord.wire import BYTES_KIND, FLOAT_KIND, INT64_KIND
+from penstock.readers.sections import Field
+from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
-Declared = "str | Feature | tuple[Any, ...] | list[str]"
 ANY_LENGTH: Literal["any"] = "any"
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
@@ -56,7 +55,8 @@ class Feature:
     def __post_init__(self) -> None:
         if self.type not in _ARROW_TYPES:
             raise ValueError(f"the type '{self.type}' is unknown; {hint(self.type, _ARROW_TYPES)}")
-        if self.length not in (None, ANY_LENGTH) and not _is_positive(self.length):
+        length: Any = self.length
+        if length not in (None, ANY_LENGTH) and not (isinstance(length, int) and length > 0):
             raise ValueError(f'the length {self.length!r} is neither a number above 0 nor "{ANY_LENGTH}"')
         if self.default is not None:
             try:
@@ -71,12 +71,10 @@ class Feature:
 
     @property
     def value_type(self) -> Any:
-        """Of one value."""
         return _ARROW_TYPES[self.type]
 
     @cached_property
     def arrow_type(self) -> Any:
-        """Of the column."""
         if self.length is None:
             return self.value_type
         if self.length == ANY_LENGTH:
@@ -88,10 +86,6 @@ class Feature:
         """The default for a row: one value stands for as many as a list of fixed length has."""
         is_one_of_many = isinstance(self.length, int) and not isinstance(self.default, list | tuple)
         return [self.default] * self.length if is_one_of_many else self.default  # type: ignore[operator]
-
-
-def _is_positive(length: object) -> bool:
-    return isinstance(length, int) and length > 0
 
 
 def parse_schema(schema: Mapping[str, Any]) -> dict[str, Feature]:
@@ -124,33 +118,28 @@ def _parse(declared: Any) -> Feature:
         case [str(type_name)] if isinstance(declared, list):
             return Feature(type_name, ANY_LENGTH)
         case (str(type_name), length, *default) if isinstance(declared, tuple) and len(default) <= 1:
-            return Feature(type_name, _length(length), *default)
+            match length:  # also as the shape that it is the only number of
+                case () | []:
+                    length = None
+                case (number,) | [number]:
+                    length = number
+                case tuple() | list():
+                    raise ValueError(
+                        f"the shape {length!r} has several dimensions; give the number of values, and reshape"
+                    )
+            return Feature(type_name, length, *default)
     raise ValueError(
         f'{declared!r} is not a type; write "int64", ("float32", 10), ["int64"] or ("int64", (), 0) with a default'
     )
 
 
-def _length(declared: Any) -> Any:
-    """A length, also as the shape that it is the only number of."""
-    match declared:
-        case () | []:
-            return None
-        case (length,) | [length]:
-            return length
-        case tuple() | list():
-            raise ValueError(
-                f"the shape {declared!r} has several dimensions; give the number of values, and reshape"
-            )
-    return declared
-
-
 def parse_fields(fields: Iterable[Field]) -> dict[str, Feature]:
-    """The columns that a run file declares. Maps, and lists of lists, stay text: the features split it."""
-    return {field.input_name: _of_type(field.input_type) for field in fields if field.input_type is not None}
-
-
-def _of_type(field_type: FieldType) -> Feature:
-    if field_type.value in _FIELD_TYPES:
-        return Feature(_FIELD_TYPES[field_type.value])
-    item_type = field_type.value.removeprefix("ARRAY_")
-    return Feature(_FIELD_TYPES[item_type], ANY_LENGTH) if item_type in _FIELD_TYPES else Feature("string")
+    """The columns that a run file declares. Maps, and lists of lists, stay strings: the features split them."""
+    features: dict[str, Feature] = {}
+    for field in fields:
+        if field.input_type is not None:
+            name = field.input_type.value
+            item_type = _FIELD_TYPES.get(name.removeprefix("ARRAY_"))
+            length = ANY_LENGTH if name.startswith("ARRAY_") else None
+            features[field.input_name] = Feature(item_type, length) if item_type else Feature("string")
+    return features

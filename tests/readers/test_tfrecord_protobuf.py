@@ -1,6 +1,10 @@
 """Whatever bytes a record holds: what protobuf's own library reads, or an error; never another value, never a crash."""
 
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from tests.readers.tfrecord.protobuf_example import example_class
-from tests.readers.tfrecord.wire_samples import read, write_records
+from tests.readers.protobuf_example import example_class
+from tests.readers.tfrecord_samples import read, write_records
 
 Example = example_class()
 SCHEMA = {"a": ["int64"], "b": ["float32"], "c": ["bytes"]}
@@ -107,3 +111,20 @@ def test_bytes_that_mean_nothing(tmp_path_factory: pytest.TempPathFactory, data:
             assert read(path, schema).num_rows == 2
         except DataError as error:
             assert "record 0 at byte 0" in str(error)  # noqa: PT017
+
+
+@pytest.mark.slow
+def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path: Path):
+    """The same and all other damaged bytes, with kernels that check every index."""
+    folder = Path(__file__).parent
+    names = ["protobuf", "damage", "wire", "write"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+        + [str(folder / f"test_tfrecord_{name}.py") for name in names],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.tfrecord.write import write_tfrecord
 from penstock.readers.quarantine import Quarantine
-from tests.readers.tfrecord.wire_samples import example, int64, read, record, write_records
+from penstock.readers.tfrecord_write import write_tfrecord
+from tests.readers.tfrecord_samples import example, int64, read, record, write_records
 
 TABLE = pa.table(
     {
