@@ -9,13 +9,13 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
+from penstock.readers.csv import join_types
 from penstock.readers.files import list_files
+from penstock.readers.framing import CsvRecords
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
-from penstock.readers.text.csv_types import join_types
-from penstock.readers.text.framing import CsvRecords
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
+from penstock.readers import record_index
+from penstock.readers.csv import CsvForm, CsvParser
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.framing import CsvRecords, Framing, Lines
 from penstock.readers.reading import read_blocks
+from penstock.readers.record_index import index_records, scan_records
 from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.text import record_index
-from penstock.readers.text.csv_decode import CsvForm
-from penstock.readers.text.csv_parser import CsvParser
-from penstock.readers.text.framing import CsvRecords, Framing, Lines
-from penstock.readers.text.record_index import index_records, scan_records
-from penstock.readers.text.survey import TextSurvey
+from penstock.readers.text_decoder import TextSurvey
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
@@ -31,7 +30,7 @@ COMMAS = CsvRecords(",")
 
 @pytest.fixture(autouse=True)
 def keep_small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 0)
+    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 0)
 
 
 quiet = settings(max_examples=60)
@@ -269,7 +268,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) 
 
 
 def test_the_index_of_a_small_file_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 3)
+    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 3)
 
     assert _index(_file(tmp_path / "small.csv", b"1\n"), tmp_path / "index") == [1]
     assert not (tmp_path / "index").exists()

@@ -8,12 +8,11 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers import tfrecord
+from penstock.readers import record_index, tfrecord
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.sections import parse_fields as parse_field_texts
-from penstock.readers.text import record_index
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import record_ends
 from penstock.readers.tfrecord_schema import Feature, parse_fields, parse_schema
@@ -237,7 +236,7 @@ def test_a_compressed_file_is_one_block(large: Path):
 def test_an_index_is_kept_and_made_again_when_the_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(record_index, "LEAST_KEPT_BYTES", 0)
+    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 0)
     scanned: list[str] = []
     monkeypatch.setattr(
         tfrecord, "scan_file", lambda file, checksum: scanned.append(file.path) or scan_file(file, checksum)

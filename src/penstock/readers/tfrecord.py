@@ -20,12 +20,10 @@ from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.origin import ROW_COLUMN, ROW_FIELD, row_ids
+from penstock.readers.record_index import CHUNK_BYTES, RecordIndex, TextFile, kept_index, sample_texts
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text.record_index import CHUNK_BYTES, RecordIndex, kept_index
-from penstock.readers.text.sample import sample_texts
-from penstock.readers.text.source import TextFile
-from penstock.readers.text.survey import TextSurvey
+from penstock.readers.text_decoder import TextSurvey
 from penstock.readers.tfrecord_columns import (
     DECLARE,
     KIND_NAMES,
@@ -164,8 +162,7 @@ def scan_file(file: DataFile, checksum: int) -> RecordIndex:
                 raise DataError(f"{file.path}: record {row + bad.row} at byte {at}: {bad.problem}") from bad
             chunks.append((offset, num_bytes, num_records))
             offset, row = offset + num_bytes, row + num_records
-    table = np.array(chunks, np.int64).reshape(-1, 3)
-    return RecordIndex(checksum, table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
+    return RecordIndex.of(checksum, chunks)
 
 
 def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int]:

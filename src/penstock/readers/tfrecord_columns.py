@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.readers.text.parsing import ParseCost
+from penstock.readers.text_decoder import ParseCost
 from penstock.readers.tfrecord_kernels import (
     BYTES_KIND,
     DATA_CHECK,

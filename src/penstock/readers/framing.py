@@ -1,13 +1,11 @@
-"""Where records of text begin and end.
+"""Where records of CSV and of JSON lines begin and end.
 
 A record of CSV ends at a line end that is not inside quotes. A quote opens a quoted cell only where a cell begins;
 inside an unquoted cell, as in `5" disk`, it is a character like any other. That is how Arrow reads it, and so is
 that lines without any character are no records. A record of JSON lines is a line that is not blank.
-
-All of it works on whole arrays of characters; only text with quotes in unquoted cells needs a compiled loop.
 """
 
-from dataclasses import dataclass
+import re
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +14,6 @@ from numpy.typing import NDArray
 from penstock.config.sizes import KIB
 from penstock.readers.blocks import Int64Array
 
-BoolArray = NDArray[np.bool_]
 Characters = NDArray[np.uint8]
 Text = bytes | memoryview
 
@@ -27,10 +24,8 @@ _QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
 class Framing(Protocol):
     """How a format tells one record from the next; all texts begin where a record may begin."""
 
-    @property
-    def name(self) -> str:
-        """Tells apart what would frame the same text differently."""
-        ...
+    name: str
+    """Tells apart what would frame the same text differently."""
 
     def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         """Where the last record ends, and how many there are up to there; (0, 0): none ends in the text.
@@ -48,16 +43,15 @@ class Framing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class CsvRecords:
     """Records of CSV, which may hold line ends in quotes."""
 
-    delimiter: str
-
-    @property
-    def name(self) -> str:
-        """With the delimiter: a quote after it opens."""
-        return f"csv{self.delimiter}"
+    def __init__(self, delimiter: str) -> None:
+        self.delimiter = delimiter
+        self.name = f"csv{delimiter}"
+        boundary = re.escape(delimiter.encode("latin-1")) + rb"\r\n"
+        # A quote at the start of a cell, up to the quote that closes it or to the end.
+        self._quoted_cell = re.compile(rb'(?<![^%s])"[^"]*(?:""[^"]*)*(?:"|\Z)' % boundary)
 
     def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         r"""As `Framing` says.
@@ -75,7 +69,6 @@ class CsvRecords:
         return end, len(_starts(ends, end))
 
     def starts(self, text: Text) -> Int64Array:
-        """As `Framing` says."""
         return _starts(self._ends(np.frombuffer(text, np.uint8)), len(text))
 
     def ends_inside(self, text: bytes) -> bool:
@@ -87,15 +80,17 @@ class CsvRecords:
 
     def _ends(self, characters: Characters) -> Int64Array:
         """The line ends outside quotes."""
-        is_end = _line_ends(characters, has_returns=True)
+        ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
         quotes = np.flatnonzero(characters == _QUOTE)
-        if quotes.size and not self._is_each_structural(characters, quotes):
-            from penstock.readers.text.quotes import clear_quoted
-
-            clear_quoted(characters, ord(self.delimiter), is_end)
-            return np.flatnonzero(is_end)
-        ends = np.flatnonzero(is_end)
-        return ends[np.searchsorted(quotes, ends) % 2 == 0] if quotes.size else ends
+        if not quotes.size:
+            return ends
+        edges: Int64Array = quotes
+        if not self._is_each_structural(characters, quotes):
+            cells = [cell.span() for cell in self._quoted_cell.finditer(characters.data)]
+            edges = np.array(cells, np.int64).reshape(-1)
+        # Begins and ends of quoted cells alternate: an odd number of them before a line end means inside.
+        outside: Int64Array = ends[np.searchsorted(edges, ends, side="right") % 2 == 0]
+        return outside
 
     def _is_each_structural(self, characters: Characters, quotes: Int64Array) -> bool:
         """Whether all quotes open, close or are doubled, so that counting them tells what is inside."""
@@ -111,17 +106,12 @@ class CsvRecords:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Lines:
-    """Records that are lines, as in JSON lines: a line end inside a text is written with a backslash there."""
+    """Records that are lines, as in JSON lines: a line end inside a string is written with a backslash there."""
 
-    @property
-    def name(self) -> str:
-        """All lines are framed alike."""
-        return "lines"
+    name = "lines"
 
     def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
-        """As `Framing` says."""
         end = len(text) if is_all else text.rfind(b"\n") + 1
         return end, len(self.starts(memoryview(text)[:end]))
 
@@ -140,18 +130,14 @@ class Lines:
         return starts[first_visible < np.append(starts, len(characters))[1:]]
 
 
-def _line_ends(characters: Characters, has_returns: bool) -> BoolArray:
-    is_end: BoolArray = characters == _LINE_FEED
-    if has_returns:
-        is_end |= characters == _RETURN
-    return is_end
-
-
 def _num_lines(characters: Characters, has_returns: bool) -> int:
     """How many lines have a character; counted in windows that stay in the processor's cache."""
     num_lines = 0
     for at in range(0, len(characters), _WINDOW_BYTES):
-        is_end = _line_ends(characters[at : at + _WINDOW_BYTES + 1], has_returns)
+        window = characters[at : at + _WINDOW_BYTES + 1]
+        is_end = window == _LINE_FEED
+        if has_returns:
+            is_end |= window == _RETURN
         num_lines += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
     return num_lines
 
