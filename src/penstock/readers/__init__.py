@@ -24,7 +24,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
         "CsvDataset": "penstock.readers.csv:survey_csv",
         "JsonDataset": "penstock.readers.jsonl:survey_json",
         "TFRecordDataset": "penstock.readers.tfrecord:survey_tfrecord",
-        "OdpsDataset": "penstock.readers.odps.survey:survey_odps",
+        "OdpsDataset": "penstock.readers.odps:survey_odps",
     },
 )
 """How files of each `data_config.dataset_type` are surveyed; a survey opens them."""
