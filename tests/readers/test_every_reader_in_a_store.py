@@ -12,7 +12,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.readers import stores
+from penstock.readers import storage
 from penstock.readers.sections import ReadingSection
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import (
@@ -116,7 +116,7 @@ def test_a_place_of_the_disk_is_a_place_of_the_store(
 
 def test_the_store_is_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     # The pauses between attempts grow, and last seconds.
-    monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
     store = ObjectStore()
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
