@@ -44,10 +44,6 @@ def test_rows_come_in_the_order_of_the_partitions_with_their_origin(service: Ser
     assert [locate(row) for row in row_ids(batches)][54:57] == [(0, 54), (1, 0), (1, 1)]
 
 
-def test_a_table_without_partitions(service: Service) -> None:
-    assert flat(open_path("odps://shop/tables/plain")) == list(range(30))
-
-
 def test_partitions_of_several_levels(service: Service) -> None:
     service.add("hours", table_of(0, 3), "pt=1/hour=7")
     service.add("hours", table_of(3, 5), "pt=1/hour=8")
@@ -85,14 +81,6 @@ def test_the_partition_is_a_column_too(service: Service) -> None:
     reader = open_path(f"{CLICKS}/pt=1&pt=2", columns=["pt", "number"])
 
     assert flat(reader, "pt") == ["1"] * 55 + ["2"] * 5
-
-
-def test_blocks_are_ranges_of_rows(service: Service) -> None:
-    surveyed = survey_path(f"{CLICKS}/pt=1&pt=2")
-
-    assert surveyed.blocks.num_rows.tolist() == [20, 20, 15, 5]
-    assert surveyed.blocks.first_row.tolist() == [0, 20, 40, 0]
-    assert surveyed.num_rows == 60
 
 
 def test_shards_ask_for_their_own_rows_only(service: Service) -> None:

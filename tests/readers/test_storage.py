@@ -3,17 +3,14 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import storage
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.fingerprints import ends_checksum, parquet_checksum
 from penstock.readers.storage import RemoteFile, open_input, read_at, s3_endpoint_and_region
 from tests.readers.object_store import ObjectStore, nobody_there, refusing_server, silent_server
-from tests.readers.samples import table_of
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -58,24 +55,6 @@ def test_the_endpoint_may_stand_in_the_path(
     assert list_files(path) == [DataFile(path, 3)]
     with open_input(path) as source:
         assert source.read() == b"abc"
-
-
-def test_arrow_reads_parquet_through_it(object_store: ObjectStore, tmp_path: Path) -> None:
-    pq.write_table(table_of(0, 1000), tmp_path / "a.parquet", row_group_size=100)
-    object_store.put_folder("tables", tmp_path)
-
-    with open_input("s3://tables/a.parquet") as source:
-        assert pq.read_table(source).equals(table_of(0, 1000))
-
-
-def test_fingerprints_are_the_same_here_and_there(object_store: ObjectStore, tmp_path: Path) -> None:
-    pq.write_table(table_of(0, 50_000), tmp_path / "a.parquet")
-    object_store.put_folder("prints", tmp_path)
-    local, remote = list_files(str(tmp_path)) + list_files("s3://prints")
-
-    assert local.name == remote.name == "a.parquet"
-    assert ends_checksum(local) == ends_checksum(remote)
-    assert parquet_checksum(local) == parquet_checksum(remote)
 
 
 class _Counted:

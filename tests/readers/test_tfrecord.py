@@ -8,14 +8,12 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers import record_index, tfrecord
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
-from penstock.readers.sections import parse_fields as parse_field_texts
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import record_ends
-from penstock.readers.tfrecord_schema import Feature, parse_fields, parse_schema
+from penstock.readers.tfrecord_schema import Feature, parse_schema
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 from tests.readers.samples import open_path
@@ -71,18 +69,6 @@ def test_all_problems_of_a_schema_are_told_at_once():
     ]
 
 
-def test_the_fields_of_a_run_file():
-    fields = parse_field_texts("a:BIGINT;b:FLOAT;c:STRING;d:ARRAY<INT>;e:MAP<STRING,DOUBLE>")
-
-    assert parse_fields(fields) == {
-        "a": Feature("int64"),
-        "b": Feature("float32"),
-        "c": Feature("string"),
-        "d": Feature("int32", "any"),
-        "e": Feature("string"),
-    }
-
-
 def test_one_value_everywhere_is_a_scalar_anything_else_a_list(tmp_path: Path):
     table = pa.table(
         {
@@ -106,13 +92,6 @@ def test_one_value_everywhere_is_a_scalar_anything_else_a_list(tmp_path: Path):
         "text": pa.string(),
     }
     assert found.names == sorted(found.names)
-
-
-def test_all_files_are_looked_at(tmp_path: Path):
-    write_tfrecord(tmp_path / "0.tfrecord", pa.table({"x": [1]}))
-    write_tfrecord(tmp_path / "1.tfrecord", pa.table({"x": [[2, 3]], "y": ["late"]}))
-
-    assert read(tmp_path).to_pylist() == [{"x": [1], "y": None}, {"x": [2, 3], "y": "late"}]
 
 
 def test_a_run_file_declares_what_it_wants_to(tmp_path: Path):
@@ -231,40 +210,6 @@ def test_records_of_any_size_are_read(large: Path):
 
 def test_a_compressed_file_is_one_block(large: Path):
     assert len(survey_of(large).blocks) == (1 if large.suffix == ".gz" else 4)
-
-
-def test_an_index_is_kept_and_made_again_when_the_file_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 0)
-    scanned: list[str] = []
-    monkeypatch.setattr(
-        tfrecord, "scan_file", lambda file, checksum: scanned.append(file.path) or scan_file(file, checksum)
-    )
-    path = tmp_path / "a.tfrecord"
-
-    def num_records(num_rows: int | None = None) -> int:
-        if num_rows is not None:
-            write_tfrecord(path, pa.table({"x": range(num_rows)}))
-        return survey_of(path, index_dir=tmp_path / "index").num_rows
-
-    assert [num_records(5), num_records(), num_records(6), num_records()] == [5, 5, 6, 6]
-    assert len(scanned) == 2
-    for kept in (tmp_path / "index").iterdir():
-        kept.write_bytes(kept.read_bytes()[:100])
-    assert num_records() == 6
-    assert len(scanned) == 3
-
-
-def test_ends_of_records(tmp_path: Path):
-    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"x": [1, 1, 1]}))
-    content = (tmp_path / "a.tfrecord").read_bytes()
-    size = len(content) // 3
-
-    assert record_ends(content).tolist() == [size, 2 * size, 3 * size]
-    assert record_ends(content[: 2 * size + 12]).tolist() == [size, 2 * size, 3 * size]
-    assert record_ends(content[: 2 * size + 11]).tolist() == [size, 2 * size]
-    assert record_ends(b"").tolist() == []
 
 
 @pytest.fixture

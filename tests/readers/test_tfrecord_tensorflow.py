@@ -101,35 +101,3 @@ def test_our_files_open_in_tensorflow(tmp_path: Path, suffix: str):
     assert tensorflow(do="read", path=str(path), kinds=KINDS) == {
         name: [row.get(name, []) for row in ROWS] for name in KINDS
     }
-
-
-def test_other_types_of_ours_open_in_tensorflow(tmp_path: Path):
-    path = tmp_path / "a.tfrecord"
-    table = pa.table(
-        {
-            "flag": pa.array([True, None, False]),
-            "small": pa.array([1, 2, -3], pa.int8()),
-            "double": pa.array([0.5, 1.5, None]),
-            "fixed": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.float32(), 2)),
-            "bytes": pa.array([b"a", b"", None]),
-            "category": pa.array(["x", "y", "x"]).dictionary_encode(),
-        }
-    )
-    write_tfrecord(path, table)
-    kinds = {
-        "flag": "int64",
-        "small": "int64",
-        "double": "float32",
-        "fixed": "float32",
-        "bytes": "string",
-        "category": "string",
-    }
-
-    assert tensorflow(do="read", path=str(path), kinds=kinds) == {
-        "flag": [[1], [], [0]],
-        "small": [[1], [2], [-3]],
-        "double": [[0.5], [1.5], []],
-        "fixed": [[1.0, 2.0], [], [3.0, 4.0]],
-        "bytes": [["a"], [""], []],
-        "category": [["x"], ["y"], ["x"]],
-    }

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.readers.files import list_files
 from penstock.readers.tfrecord_write import write_tfrecord
 from tests.readers.samples import open_path, table_of, write_parquet
 from tests.readers.tfrecord_samples import read
@@ -161,15 +160,6 @@ def test_a_stream_is_written_as_it_comes_without_the_origin_of_its_rows(tmp_path
     assert [part.num_rows for part in parts] == [5, 4, 4]
     assert sorted(n for part in parts for n in part["number"].to_pylist()) == list(range(13))
     assert parts[0].schema.names == ["list", "number", "text"]
-
-
-def test_a_table_is_cut_into_files_in_its_order(tmp_path: Path):
-    write_tfrecord(tmp_path / "a.tfrecord.gz", table_of(0, 10), files=3, compression="gzip")
-
-    assert [Path(file.path).name for file in list_files(str(tmp_path))] == [
-        f"a-0000{i}-of-00003.tfrecord.gz" for i in range(3)
-    ]
-    assert read(tmp_path)["number"].to_pylist() == list(range(10))
 
 
 def test_a_file_is_whole_or_absent(tmp_path: Path):

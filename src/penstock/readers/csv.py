@@ -164,7 +164,7 @@ def _sample_columns(
         form = forms[form_index]
         unknown = [name for name in names if name not in known]
         for name, value_type in _types_in(text, form, unknown).items():
-            sample.types[name] = join_types(sample.types[name], value_type)
+            sample.types[name] = _join_types(sample.types[name], value_type)
         table = _decode_sample(text, form, dict.fromkeys(names, pa.binary()))
         strings = [name for name in names if pa.types.is_string(sample.types[name])]
         num_fixed = len(names) - len(strings)
@@ -195,7 +195,7 @@ def _types_in(text: bytes, form: CsvForm, names: Sequence[str]) -> dict[str, pa.
     return types
 
 
-def join_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+def _join_types(first: pa.DataType, second: pa.DataType) -> pa.DataType:
     """The narrowest type that holds the values of both."""
     if first == second or pa.types.is_null(second):
         return first
