@@ -278,10 +278,8 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
                 known[key] = sample.found.setdefault(_name(key, path), _Found())
             found = known[key]
             found.files.setdefault(kind, path)
-            found.min_values, found.max_values = (
-                min(found.min_values, num_values),
-                max(found.max_values, num_values),
-            )
+            found.min_values = min(found.min_values, num_values)
+            found.max_values = max(found.max_values, num_values)
             found.num_values += num_values
             found.num_bytes += num_bytes
         sample.num_rows += num_rows

@@ -30,6 +30,7 @@ _CHUNK_BYTES = 4 * MIB
 _MAX_CHUNK_ROWS = 8192
 _GZIP_SUFFIX = ".gz"
 _PLAIN = {INT64_KIND: pa.int64(), FLOAT_KIND: pa.float32(), BYTES_KIND: pa.binary()}
+_BITS: dict[int, Any] = {INT64_KIND: np.uint64, FLOAT_KIND: np.uint32}
 _USABLE = "integers, bools, floats, strings, bytes, and lists of these"
 
 
@@ -169,10 +170,7 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
     kinds: list[int] = []
     row_offsets: list[NDArray[np.int64]] = []
     absent: list[NDArray[np.bool_]] = []
-    numbers: dict[int, list[Any]] = {
-        INT64_KIND: [np.empty(0, np.int64)],
-        FLOAT_KIND: [np.empty(0, np.uint32)],
-    }
+    integers, floats = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
     byte_ends, content = [np.zeros(1, np.int64)], [np.empty(0, np.uint8)]
     counts = {INT64_KIND: 0, FLOAT_KIND: 0, BYTES_KIND: 0}
     num_bytes = 0
@@ -188,12 +186,10 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
         kinds.append(kind)
         if kind != BYTES_KIND:
             plain = np.ascontiguousarray(values.fill_null(0).to_numpy(zero_copy_only=False))
-            numbers[kind].append(plain.view(np.uint32) if kind == FLOAT_KIND else plain)
+            (floats if kind == FLOAT_KIND else integers).append(plain.view(_BITS[kind]))
             continue
         _, ends, data = values.buffers()
-        value_ends = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1].astype(
-            np.int64
-        )
+        value_ends = np.frombuffer(ends, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
         byte_ends.append(value_ends[1:] - value_ends[0] + num_bytes)
         content.append(np.frombuffer(data or b"", np.uint8)[value_ends[0] : value_ends[-1]])
         num_bytes += int(value_ends[-1] - value_ends[0])
@@ -203,8 +199,8 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
         np.array(kinds, np.int64),
         np.array(absent, np.bool_).reshape(-1, num_rows),
         np.array(row_offsets, np.int64).reshape(-1, num_rows + 1),
-        np.concatenate(numbers[INT64_KIND]).view(np.uint64),
-        np.concatenate(numbers[FLOAT_KIND]),
+        np.concatenate(integers),
+        np.concatenate(floats),
         np.concatenate(byte_ends),
         np.concatenate(content),
     )
