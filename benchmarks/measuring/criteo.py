@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from penstock.prep.sample_data.block import BLOCK_ROWS
 from penstock.prep.sample_data.criteo import Criteo
-from penstock.prep.tfrecord.write import write_tfrecord
+from penstock.readers.tfrecord_write import write_tfrecord
 
 RUN_FILE = Path(__file__).parents[2] / "examples" / "deepfm_criteo.config"
 ROW_GROUP_ROWS = 65_536

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         read_tfrecord,
     )
     from penstock.optim.schedules import preview_schedule
-    from penstock.prep.tfrecord.write import write_tfrecord
+    from penstock.readers.tfrecord_write import write_tfrecord
     from penstock.run.build import build_batch, build_model
     from penstock.run.dataloader import create_dataloader
     from penstock.run.evaluate import evaluate
@@ -69,7 +69,7 @@ _PLACES = {
     "load_run": "penstock.run.run_file",
     "TrainResult": "penstock.run.train",
     "train": "penstock.run.train",
-    "write_tfrecord": "penstock.prep.tfrecord.write",
+    "write_tfrecord": "penstock.readers.tfrecord_write",
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",

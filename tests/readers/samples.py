@@ -8,7 +8,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
-from penstock.prep.tfrecord.write import write_tfrecord
 from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
 from penstock.readers.opening import open_reader
@@ -17,6 +16,7 @@ from penstock.readers.reading import ONE_SHARD, BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, survey
+from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 
 CSV_WITH_HEADER = ReadingSection(with_header=True)

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.readers import stores
+from penstock.readers import storage
 from penstock.readers.sections import ReadingSection
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import (
@@ -74,35 +74,22 @@ def bucket() -> str:
 
 
 @each_format
-def test_rows_are_those_of_the_disk(
+def test_rows_are_those_of_the_disk_and_resume_after_the_first_batch(
     write: Write, reading: ReadingSection, tmp_path: Path, object_store: ObjectStore, bucket: str
 ) -> None:
     write(tmp_path)
     object_store.put_folder(bucket, tmp_path)
-
     here = pa.Table.from_batches(open_path(tmp_path, reading, seed=3))
-    there = pa.Table.from_batches(open_path(f"s3://{bucket}", reading, seed=3))
-
-    assert there.equals(here)
-    assert sorted(there["number"].to_pylist()) == list(range(156))
-
-
-@each_format
-def test_resumes_after_the_first_batch(
-    write: Write, reading: ReadingSection, tmp_path: Path, object_store: ObjectStore, bucket: str
-) -> None:
-    write(tmp_path)
-    object_store.put_folder(bucket, tmp_path)
-    expected = flat(open_path(f"s3://{bucket}", reading, seed=3))
 
     before, after = (open_path(f"s3://{bucket}", reading, seed=3) for _ in range(2))
-    first = flat(take(before, 1))
+    first = take(before, 1)
     after.load_state_dict(json.loads(json.dumps(before.state_dict())))
 
-    assert first + flat(after) == expected
+    assert pa.Table.from_batches([*first, *after]).equals(here)
+    assert sorted(here["number"].to_pylist()) == list(range(156))
 
 
-def test_a_place_of_the_disk_is_a_place_of_the_store(
+def test_a_position_on_the_disk_is_one_in_the_store(
     tmp_path: Path, object_store: ObjectStore, bucket: str
 ) -> None:
     object_store.put_folder(bucket, write_csv(tmp_path, ROWS))
@@ -116,7 +103,7 @@ def test_a_place_of_the_disk_is_a_place_of_the_store(
 
 def test_the_store_is_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     # The pauses between attempts grow, and last seconds.
-    monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
     store = ObjectStore()
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)

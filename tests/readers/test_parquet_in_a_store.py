@@ -7,7 +7,7 @@ import pytest
 
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.reading import read_blocks
-from penstock.readers.remote_file import RemoteFile
+from penstock.readers.storage import RemoteFile
 from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import survey_path

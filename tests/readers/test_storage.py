@@ -3,19 +3,14 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers import stores
+from penstock.readers import storage
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.fingerprints import ends_checksum, parquet_checksum
-from penstock.readers.remote_file import RemoteFile
-from penstock.readers.storage import open_input, read_at
-from penstock.readers.windows import Windows
+from penstock.readers.storage import RemoteFile, open_input, read_at, s3_endpoint_and_region
 from tests.readers.object_store import ObjectStore, nobody_there, refusing_server, silent_server
-from tests.readers.samples import table_of
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -23,7 +18,7 @@ CONTENT = bytes(range(256)) * 4096
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up at the second attempt: the pauses between attempts grow, and last seconds."""
-    monkeypatch.setattr(stores, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
 
 
 def test_a_local_file_is_read_from_any_offset(tmp_path: Path) -> None:
@@ -62,29 +57,12 @@ def test_the_endpoint_may_stand_in_the_path(
         assert source.read() == b"abc"
 
 
-def test_arrow_reads_parquet_through_it(object_store: ObjectStore, tmp_path: Path) -> None:
-    pq.write_table(table_of(0, 1000), tmp_path / "a.parquet", row_group_size=100)
-    object_store.put_folder("tables", tmp_path)
-
-    with open_input("s3://tables/a.parquet") as source:
-        assert pq.read_table(source).equals(table_of(0, 1000))
-
-
-def test_fingerprints_are_the_same_here_and_there(object_store: ObjectStore, tmp_path: Path) -> None:
-    pq.write_table(table_of(0, 50_000), tmp_path / "a.parquet")
-    object_store.put_folder("prints", tmp_path)
-    local, remote = list_files(str(tmp_path)) + list_files("s3://prints")
-
-    assert local.name == remote.name == "a.parquet"
-    assert ends_checksum(local) == ends_checksum(remote)
-    assert parquet_checksum(local) == parquet_checksum(remote)
-
-
 class _Counted:
     """A file in memory that remembers what it was asked for."""
 
     def __init__(self, content: bytes) -> None:
         self._file = pa.BufferReader(content)
+        self.size = self._file.size
         self.requests: list[tuple[int, int]] = []
 
     def read_at(self, num_bytes: int, offset: int) -> bytes:
@@ -95,54 +73,47 @@ class _Counted:
         pass
 
 
-def _remote(content: bytes, windows: Windows | None = None) -> tuple[RemoteFile, _Counted]:
-    counted = _Counted(content)
-    return RemoteFile("s3://a/b", counted, len(content), windows or Windows(16 * MIB)), counted  # type: ignore[arg-type]
+def _remote(content: bytes, limit_bytes: int = 16 * MIB) -> tuple[RemoteFile, _Counted, storage._Blocks]:
+    counted, blocks = _Counted(content), storage._Blocks(limit_bytes)
+    return RemoteFile("s3://a/b", counted, len(content), blocks), counted, blocks  # type: ignore[arg-type]
 
 
-def test_a_stream_of_small_reads_becomes_few_growing_requests() -> None:
-    remote, counted = _remote(bytes(8 * MIB))
-
-    while remote.read(10_000):
-        pass
-
-    assert [num_bytes // KIB for _, num_bytes in counted.requests] == [256, 512, 1024, 2048, 4096, 256]
-
-
-def test_columns_that_are_read_by_turns_keep_a_window_each() -> None:
-    remote, counted = _remote(bytes(range(256)) * (8 * MIB // 256))
-    columns = [0, 2 * MIB, 4 * MIB]
+def test_small_reads_of_columns_by_turns_fetch_every_byte_once() -> None:
+    remote, counted, blocks = _remote(bytes(range(256)) * (6 * MIB // 256))
 
     for step in range(0, 2 * MIB, 64 * KIB):
-        for start in columns:
-            remote.seek(start + step)
+        for column in (0, 2 * MIB, 4 * MIB):
+            remote.seek(column + step)
             assert remote.read(2) == b"\x00\x01"
 
-    # 256 KiB + 512 KiB + 1 MiB + 2 MiB, three times, and each is used to its end.
-    assert len(counted.requests) == 12
-
-
-def test_a_large_read_is_one_request_and_is_not_kept() -> None:
-    windows = Windows(16 * MIB)
-    remote, counted = _remote(bytes(10 * MIB), windows)
-
-    assert len(remote.read(6 * MIB)) == 6 * MIB
-    assert counted.requests == [(0, 6 * MIB)]
-    assert windows.held_bytes == 0
+    assert len(counted.requests) == 6 * MIB // (256 * KIB)
+    assert blocks.held_bytes == sum(num_bytes for _, num_bytes in counted.requests) == 6 * MIB
+    remote.close()
+    assert blocks.held_bytes == 0
 
 
 def test_a_footer_comes_with_what_stands_before_it() -> None:
-    remote, counted = _remote(bytes(MIB))
+    remote, counted, _ = _remote(bytes(MIB + 1000))
 
     for num_bytes in (8, 100_000):
         remote.seek(-num_bytes, 2)
         assert len(remote.read(num_bytes)) == num_bytes
+    remote.seek(0)
+    assert len(remote.read(900)) == 900
 
-    assert counted.requests == [(MIB - 256 * KIB, 256 * KIB)]
+    assert counted.requests == [(MIB + 1000 - 256 * KIB, 256 * KIB), (0, 1000)]
+
+
+def test_a_large_read_is_one_request_and_is_not_kept() -> None:
+    remote, counted, blocks = _remote(bytes(10 * MIB))
+
+    assert len(remote.read(6 * MIB)) == 6 * MIB
+    assert counted.requests == [(0, 6 * MIB)]
+    assert blocks.held_bytes == 0
 
 
 def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
-    remote, counted = _remote(bytes(range(256)) * (8 * MIB // 256))
+    remote, counted, _ = _remote(bytes(range(256)) * (8 * MIB // 256))
 
     remote.hold([(0, 1000), (2000, 1000), (4 * MIB, 1000)])
     for offset in (0, 2000, 4 * MIB):
@@ -152,19 +123,26 @@ def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
     assert sorted(counted.requests) == [(0, 3000), (4 * MIB, 1000)]
 
 
-def test_all_windows_together_are_bounded_and_go_with_their_file() -> None:
-    windows = Windows(MIB)
-    files = [_remote(bytes(8 * MIB), windows)[0] for _ in range(3)]
+def test_all_blocks_together_are_bounded() -> None:
+    remote, _, blocks = _remote(bytes(8 * MIB), limit_bytes=MIB)
 
-    for offset in range(0, 8 * MIB, MIB):
-        for remote in files:
-            remote.seek(offset)
-            remote.read(1)
-            assert windows.held_bytes <= MIB
+    for offset in range(0, 8 * MIB, 100 * KIB):
+        remote.seek(offset)
+        remote.read(1)
+        assert blocks.held_bytes <= MIB
 
-    for remote in files:
-        remote.close()
-    assert windows.held_bytes == 0
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({"AWS_ENDPOINT_URL": ""}, (None, None)),
+        ({"AWS_ENDPOINT_URL": "http://a:1", "AWS_DEFAULT_REGION": "eu"}, ("http://a:1", "eu")),
+        ({"AWS_ENDPOINT_URL": "http://a:1", "AWS_ENDPOINT_URL_S3": "http://s3:2"}, ("http://s3:2", None)),
+        ({"AWS_DEFAULT_REGION": "us", "AWS_REGION": "eu"}, (None, "eu")),
+    ],
+)
+def test_where_s3_is(environment: dict[str, str], found: tuple[str | None, str | None]) -> None:
+    assert s3_endpoint_and_region(environment) == found
 
 
 def test_a_file_that_became_shorter(object_store: ObjectStore) -> None:
@@ -192,7 +170,7 @@ def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    monkeypatch.setattr(stores, "SILENCE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(storage, "TIMEOUT_SECONDS", 1.0)
     with silent_server() as (url, num_connections):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         with pytest.raises(DataError, match=r"s3://silent/a.csv: the store does not answer"):

@@ -9,11 +9,11 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
+from penstock.readers import csv
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
-from penstock.readers.text import csv
 from penstock.runtime.budget import Share
 from penstock.runtime.cores import most_lanes
 from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet

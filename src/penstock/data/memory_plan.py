@@ -13,9 +13,9 @@ from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
 from penstock.data.workers.counting import WorkerPlan
 from penstock.readers.origin import ROW_FIELD
+from penstock.readers.storage import ALL_BLOCKS_BYTES
 from penstock.readers.survey import Survey
 from penstock.readers.uris import is_uri
-from penstock.readers.windows import ALL_WINDOWS_BYTES
 from penstock.runtime.budget import MemoryBudget, Share
 
 PREFETCH_CAP_BYTES = 64 * MIB
@@ -80,7 +80,7 @@ def data_path_bytes(
         survey.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * survey.block_bytes + prefetch
         for survey in streams.values()
     ]
-    fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_WINDOWS_BYTES
+    fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_BLOCKS_BYTES
     return fixed + sum(per_stream) * 8 // 7
 
 
@@ -108,7 +108,7 @@ def share_data_path(
     if shuffle_bytes:
         budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
     if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
-        budget.share("store windows", ALL_WINDOWS_BYTES)
+        budget.share("store windows", ALL_BLOCKS_BYTES)
     rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
     for stream, survey in streams.items():
         left = rest

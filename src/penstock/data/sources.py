@@ -223,7 +223,7 @@ class TFRecords(Source):
 
     def _look(self, columns: Sequence[str] | None) -> Survey:
         # Imported where it is needed: its kernels take a while to load.
-        from penstock.readers.tfrecord.survey import survey_tfrecord_with
+        from penstock.readers.tfrecord import survey_tfrecord_with
 
         with telling_other_formats(DatasetType.TFRecordDataset, self.files):
             return survey_tfrecord_with(self.files, Wanted(columns), self.schema)

@@ -7,9 +7,27 @@ columns only. Columns are given by the addresses of their buffers; whoever calls
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 
-from penstock.readers.tfrecord.machine import load_8, load_32, load_64
 from penstock.runtime.kernels import kernel
+
+
+def _load(num_bits: int, result: Any) -> Any:
+    """A kernel's way to the word at any address; nothing is checked."""
+
+    def declare(_context: Any, _address: Any) -> Any:
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(num_bits).as_pointer())
+            return builder.load(pointer, align=1)
+
+        return result(types.intp), emit
+
+    return intrinsic(declare)
+
+
+load_8, load_32, load_64 = _load(8, types.uint8), _load(32, types.uint32), _load(64, types.uint64)
 
 _TILE_ROWS = 512
 _EXPONENT = np.uint32(0x7F800000)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from penstock.readers.tfrecord.crc32c import masked_crc32c
+from penstock.runtime.crc32c import masked_crc32c
 from penstock.training.sections import TrainConfig
 
 NUM_BUCKETS = 30
@@ -75,9 +75,7 @@ def _histogram(values: NDArray[Any]) -> bytes:
 
 
 def _checksum(data: bytes) -> bytes:
-    held = np.frombuffer(data, np.uint8)
-    begin = held.ctypes.data
-    return struct.pack("<I", int(masked_crc32c(begin, begin + len(data))))
+    return struct.pack("<I", int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data))))
 
 
 def _varint(value: int) -> bytes:

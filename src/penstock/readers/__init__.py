@@ -21,10 +21,10 @@ READERS: "Registry[TakeSurvey]" = Registry(
         "ParquetDataset": "penstock.readers.parquet.survey:survey_parquet",
         "ArrowDataset": "penstock.readers.arrow_ipc.survey:survey_ipc",
         "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
-        "CsvDataset": "penstock.readers.text.csv:survey_csv",
-        "JsonDataset": "penstock.readers.text.json:survey_json",
-        "TFRecordDataset": "penstock.readers.tfrecord.survey:survey_tfrecord",
-        "OdpsDataset": "penstock.readers.odps.survey:survey_odps",
+        "CsvDataset": "penstock.readers.csv:survey_csv",
+        "JsonDataset": "penstock.readers.jsonl:survey_json",
+        "TFRecordDataset": "penstock.readers.tfrecord:survey_tfrecord",
+        "OdpsDataset": "penstock.readers.odps:survey_odps",
     },
 )
 """How files of each `data_config.dataset_type` are surveyed; a survey opens them."""

@@ -54,7 +54,7 @@ LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
         **dict.fromkeys(
             ("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"
         ),
-        "odps": "penstock.readers.odps.tables:list_tables",
+        "odps": "penstock.readers.odps:list_tables",
     },
 )
 """How the files behind a path with a scheme are listed; those of `file://` are local ones."""

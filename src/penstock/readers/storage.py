@@ -1,32 +1,74 @@
-"""Where bytes come from: a local file, or a file in an object store."""
+"""Where bytes come from: a local file, or a file in an object store through pyarrow.fs.
 
+A request to a store takes tens of milliseconds whatever it asks for, and Arrow asks for a few kilobytes at a time, of
+many columns by turns. So small reads go through blocks that all open files of the process keep inside one limit. Who
+knows what will be read can hold it: one request for neighbours, and reads inside cost nothing.
+"""
+
+import io
 import os
-from collections.abc import Iterable
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.fs as pa_fs
 
 from penstock.config.errors import DataError
-from penstock.readers.remote_file import RemoteFile
-from penstock.readers.stores import connect, explained
+from penstock.config.nearest import hint
+from penstock.config.sizes import KIB, MIB
 from penstock.readers.uris import Uri, is_uri
 
+ALL_BLOCKS_BYTES = 16 * MIB
+"""What all open files of stores hold together."""
+_BLOCK_BYTES = 256 * KIB
+_MAX_GAP_BYTES = 64 * KIB
+"""Held ranges with a smaller gap between them come in one request: the gap costs less than another request..."""
+_MAX_REQUEST_BYTES = 8 * MIB
+"""...unless it grows so large that several requests at once are faster."""
+_MAX_REQUESTS_AT_ONCE = 8
 
-class StoreFile(pa.PythonFile):
-    """An open file of a store."""
-
-    def __init__(self, remote: RemoteFile, mode: str) -> None:
-        super().__init__()  # type: ignore[call-arg] # Arrow's classes take their arguments when they are made
-        self.remote = remote
+CONNECT_TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = 10.0
+"""A request during which no byte comes for so long is given up."""
+MAX_ATTEMPTS = 4
+"""Of each request, with growing pauses, when the store cannot be reached or says that it is busy."""
+_DEFAULT_REGION = "us-east-1"
+"""Where a store has an address of its own, the region is only a word in signatures."""
+_S3_OPTIONS = {"endpoint_override", "scheme", "region", "anonymous"}
+_REASONS = {
+    "NO_SUCH_BUCKET": "there is no such bucket",
+    "Bucket not found": "there is no such bucket",
+    "ACCESS_DENIED": "access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or ~/.aws/credentials) to "
+    "keys that may list and read it",
+    "INVALID_ACCESS_KEY_ID": "the store does not know this key; check AWS_ACCESS_KEY_ID",
+    "SIGNATURE_DOES_NOT_MATCH": "the store refuses the signature; check AWS_SECRET_ACCESS_KEY and the region",
+    "curlCode: 6,": "the name of the store cannot be resolved; check the endpoint (AWS_ENDPOINT_URL or "
+    "?endpoint_override=) and the network",
+    "curlCode: 7,": "the store cannot be reached; check the endpoint (AWS_ENDPOINT_URL or ?endpoint_override=) and "
+    "the network",
+    "curlCode: 28,": f"the store does not answer (waited {TIMEOUT_SECONDS:.0f} seconds, {MAX_ATTEMPTS} times); check "
+    "the endpoint and the network, then continue with --resume",
+}
+"""What the errors of S3 and of the network mean to a user."""
 
 
 def open_input(path: str) -> pa.NativeFile:
     """A file that can be read from any offset; `read_at(num_bytes, offset)` moves nothing.
 
-    A file in an object store is read in few large requests, and says what is wrong by itself: whoever reads it
-    gets a DataError that names the store's problem.
+    Reads of a file in a store raise a DataError that names the store's problem, whoever reads it.
     """
     if is_uri(path):
-        return _open_remote(path)
+        filesystem, name = connect(Uri.parse(path))
+        with explained(path):
+            source = filesystem.open_input_file(name)
+            return StoreFile(RemoteFile(path, source, source.size()), mode="r")
     try:
         return pa.OSFile(path, "rb")
     except PermissionError as error:
@@ -55,8 +97,186 @@ def hold(source: pa.NativeFile, ranges: Iterable[tuple[int, int]]) -> None:
         source.remote.hold(ranges)
 
 
-def _open_remote(path: str) -> pa.NativeFile:
-    filesystem, name = connect(Uri.parse(path))
-    with explained(path):
-        source = filesystem.open_input_file(name)
-        return StoreFile(RemoteFile(path, source, source.size()), mode="r")
+class _Blocks:
+    """Blocks of all open files of stores; the one that was not used for longest goes first."""
+
+    def __init__(self, limit_bytes: int = ALL_BLOCKS_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._lock = threading.Lock()
+        self.held_bytes = 0
+
+    def get(self, owner: int, number: int) -> bytes | None:
+        with self._lock:
+            if (owner, number) in self._blocks:
+                self._blocks.move_to_end((owner, number))
+            return self._blocks.get((owner, number))
+
+    def put(self, owner: int, number: int, data: bytes) -> None:
+        with self._lock:
+            self.held_bytes += len(data) - len(self._blocks.pop((owner, number), b""))
+            self._blocks[owner, number] = data
+            while self.held_bytes > self._limit_bytes:
+                self.held_bytes -= len(self._blocks.popitem(last=False)[1])
+
+    def forget(self, owner: int) -> None:
+        with self._lock:
+            for key in [key for key in self._blocks if key[0] == owner]:
+                self.held_bytes -= len(self._blocks.pop(key))
+
+
+_BLOCKS = _Blocks()
+
+
+class RemoteFile(io.RawIOBase):
+    """A file of a store, as Python files are; Arrow reads it through `pa.PythonFile`."""
+
+    def __init__(self, path: str, source: pa.NativeFile, size_bytes: int, blocks: _Blocks = _BLOCKS) -> None:
+        self._path = path
+        self._source = source
+        self._size_bytes = size_bytes
+        self._blocks = blocks
+        self._held: tuple[tuple[int, bytes], ...] = ()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size_bytes}
+        self._position = max(0, starts[whence] + offset)
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; fewer only at the end of the file."""
+        end = self._size_bytes if size < 0 else min(self._size_bytes, self._position + size)
+        parts = []
+        while self._position < end:
+            parts.append(self._part(self._position, end))
+            self._position += len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _part(self, offset: int, end: int) -> bytes:
+        """Some of the bytes from an offset on, at least one: held ones, a block's, or all in a request."""
+        for start, data in self._held:
+            if start <= offset < start + len(data):
+                return data[offset - start : end - start]
+        # Counted from the end of the file: there are footers, of any length up to a block.
+        number = (self._size_bytes - 1 - offset) // _BLOCK_BYTES
+        start = max(0, self._size_bytes - (number + 1) * _BLOCK_BYTES)
+        block = self._blocks.get(id(self), number)
+        if block is None:
+            if end - offset >= _BLOCK_BYTES:
+                return self._request(offset, end - offset)
+            block = self._request(start, self._size_bytes - number * _BLOCK_BYTES - start)
+            self._blocks.put(id(self), number, block)
+        return block[offset - start : end - start]
+
+    def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Fetch ranges (offset, number of bytes) and keep them until others are held; neighbours in one request."""
+        self._held = ()
+        joined: list[tuple[int, int]] = []
+        for start, num_bytes in sorted(ranges):
+            first, joined_bytes = joined[-1] if joined else (start, 0)
+            together_bytes = max(joined_bytes, start + num_bytes - first)
+            is_near = start <= first + joined_bytes + _MAX_GAP_BYTES
+            if joined and is_near and together_bytes <= _MAX_REQUEST_BYTES:
+                joined[-1] = (first, together_bytes)
+            else:
+                joined.append((start, num_bytes))
+        with ThreadPoolExecutor(_MAX_REQUESTS_AT_ONCE) as pool:
+            self._held = tuple(pool.map(lambda part: (part[0], self._request(*part)), joined))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._held = ()
+            self._blocks.forget(id(self))
+            self._source.close()
+        super().close()
+
+    def _request(self, offset: int, num_bytes: int) -> bytes:
+        with explained(self._path):
+            data = read_at(self._source, min(num_bytes, self._size_bytes - offset), offset)
+            if not data:
+                raise OSError(f"ended at byte {offset}, but had {self._size_bytes} when it was opened")
+            return data
+
+
+class StoreFile(pa.PythonFile):
+    """An open file of a store."""
+
+    def __init__(self, remote: RemoteFile, mode: str) -> None:
+        super().__init__()  # type: ignore[call-arg] # Arrow's classes take their arguments when they are made
+        self.remote = remote
+
+
+# Connections.
+
+
+def connect(uri: Uri) -> tuple[pa_fs.FileSystem, str]:
+    """The file system of a URI, and the path of its key there. Connections are made once and kept."""
+    filesystem, root = _connected(uri.root, *s3_endpoint_and_region())
+    return filesystem, f"{root.rstrip('/')}/{uri.key}" if uri.key else root
+
+
+def s3_endpoint_and_region(environment: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
+    """As the usual variables say, the more special name first. Arrow finds keys by itself, but not where S3 is."""
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    return endpoint or None, environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None
+
+
+@lru_cache(maxsize=32)
+def _connected(root: str, endpoint_url: str | None, region: str | None) -> tuple[pa_fs.FileSystem, str]:
+    uri = Uri.parse(root)
+    with explained(root):
+        if uri.scheme == "s3":
+            return pa_fs.S3FileSystem(**_s3_settings(uri, endpoint_url, region)), uri.authority
+        if uri.scheme in ("gs", "gcs") and "retry_limit_seconds" not in uri.options:
+            # Google's client tries for a quarter of an hour unless it is told otherwise.
+            limit = f"retry_limit_seconds={MAX_ATTEMPTS * TIMEOUT_SECONDS:.0f}"
+            uri = replace(uri, query="&".join(filter(None, [uri.query, limit])))
+        return pa_fs.FileSystem.from_uri(str(uri))
+
+
+def _s3_settings(uri: Uri, endpoint_url: str | None, region: str | None) -> dict[str, Any]:
+    """The options of the path, then what the environment says, then what the bucket says of itself."""
+    options = uri.options
+    for name in options.keys() - _S3_OPTIONS:
+        raise DataError(f"{uri}: has the unknown option '{name}'; {hint(name, _S3_OPTIONS)}")
+    address = options.get("endpoint_override") or endpoint_url or ""
+    endpoint = urlsplit(address if not address or "://" in address else f"//{address}")
+    address = f"{endpoint.netloc}{endpoint.path.rstrip('/')}"
+    region = options.get("region") or region
+    if region is None:
+        region = _DEFAULT_REGION if address else pa_fs.resolve_s3_region(uri.authority)
+    return {
+        "endpoint_override": address or None,
+        "scheme": options.get("scheme") or endpoint.scheme or "https",
+        "region": region,
+        "anonymous": options.get("anonymous", "false").lower() in ("", "1", "true"),
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "request_timeout": TIMEOUT_SECONDS,
+        "retry_strategy": pa_fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+    }
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turns what Arrow raises over a store into one line that says what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise DataError(f"{path}: no permission to read this file") from error
+    except (pa.ArrowException, OSError) as error:
+        text = str(error)
+        line = (text.splitlines() or ["unknown error"])[0].partition(" (Request ID")[0]
+        known = [reason for mark, reason in _REASONS.items() if mark in text]
+        raise DataError(f"{path}: {known[0] if known else f'cannot be read: {line}'}") from error

@@ -10,7 +10,7 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
 from penstock.readers.files import DataFile, choose_data_files, describe_content
 from penstock.readers.splits import check_one_split, head_folders
-from penstock.readers.stores import connect, explained
+from penstock.readers.storage import connect, explained
 from penstock.readers.uris import Uri
 
 _ANY_FOLDERS = "**"
@@ -91,7 +91,9 @@ def _matches(pattern: Uri) -> list[DataFile]:
         elif info.type is pa_fs.FileType.Directory:
             files += _files_in(uri)
     if not files:
-        folder = pattern.at(_fixed_part(pattern.key))
+        parts = pattern.key.split("/")
+        first_glob = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+        folder = pattern.at("/".join(parts[:first_glob]))
         raise DataError(f"{pattern}: matches nothing; {_content(folder, _entries(folder))}")
     return files
 
@@ -125,13 +127,6 @@ def _fits(names: Sequence[str], patterns: Sequence[str]) -> bool:
         return any(_fits(names[skipped:], patterns[1:]) for skipped in range(len(names) + 1))
     is_shown = not names[0].startswith(".") or patterns[0].startswith(".")
     return is_shown and fnmatchcase(names[0], patterns[0]) and _fits(names[1:], patterns[1:])
-
-
-def _fixed_part(pattern: str) -> str:
-    """The folders in front of the first glob."""
-    parts = pattern.split("/")
-    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-    return "/".join(parts[:first])
 
 
 def _missing(uri: Uri) -> DataError:

@@ -38,23 +38,18 @@ class Uri:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Take a URI apart."""
         scheme, _, rest = text.partition(SEPARATOR)
-        place, _, query = rest.partition("?")
-        authority, _, key = place.partition("/")
+        path, _, query = rest.partition("?")
+        authority, _, key = path.partition("/")
         uri = cls(scheme.lower(), authority, key, query)
-        if uri.scheme == "s3":
-            uri._check_s3()
-        return uri
-
-    def _check_s3(self) -> None:
-        if not self.authority:
-            raise DataError(f"{self}: names no bucket; write s3://bucket/path")
-        if "@" in self.authority:
+        if uri.scheme == "s3" and not authority:
+            raise DataError(f"{uri}: names no bucket; write s3://bucket/path")
+        if uri.scheme == "s3" and "@" in authority:
             raise DataError(
-                f"s3://{self.authority.rpartition('@')[2]}: has keys in its path, which would stand in logs; set "
+                f"s3://{authority.rpartition('@')[2]}: has keys in its path, which would stand in logs; set "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead"
             )
+        return uri
 
     @property
     def root(self) -> str:
@@ -63,7 +58,6 @@ class Uri:
 
     @property
     def options(self) -> dict[str, str]:
-        """What stands behind the question mark."""
         return dict(parse_qsl(self.query, keep_blank_values=True))
 
     def at(self, key: str) -> Self:

@@ -20,7 +20,19 @@ from numba import njit
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call; where no folder can be written, once per process."""
-    compiled = njit(nogil=True)(function)
+    return _compiled(function, njit(nogil=True)(function))
+
+
+def view_kernel(function: Callable[..., Any]) -> Any:
+    """The same for a function that allocates nothing.
+
+    numba then counts no references to arrays, which costs more than the work where helpers take an array for every
+    few bytes of it.
+    """
+    return _compiled(function, njit(nogil=True, _nrt=False)(function))
+
+
+def _compiled(function: Callable[..., Any], compiled: Any) -> Any:
     if compiled is function:  # NUMBA_DISABLE_JIT
         return function
     try:

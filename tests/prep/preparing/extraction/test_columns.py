@@ -14,7 +14,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
-from penstock.prep.tfrecord.write import write_tfrecord
+from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.store.merge.merging import merge
 from penstock.store.schema import StoreSchema
 from tests.prep.preparing.raw import content, prepared_arrays, section

@@ -1,0 +1,265 @@
+"""Records of tf.train.Example -> Arrow columns, and why a record cannot be used.
+
+`ExampleParser` locates the wanted features of all rows (their cells), counts their values, allocates, and fills.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.readers.text_decoder import ParseCost
+from penstock.readers.tfrecord_kernels import (
+    BYTES_KIND,
+    DATA_CHECK,
+    FLOAT_KIND,
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    IN_PARTS,
+    INT64_KIND,
+    LENGTH_CHECK,
+    MISSING,
+    NOT_ONE_VALUE,
+    OTHER_KIND,
+    TORN,
+    count_values,
+    fill_slots,
+    find_records,
+    locate,
+    take_bytes,
+    take_numbers,
+    take_scalars,
+)
+from penstock.readers.tfrecord_schema import ANY_LENGTH, Feature
+
+KIND_NAMES = {BYTES_KIND: "bytes", FLOAT_KIND: "floats", INT64_KIND: "int64s"}
+DECLARE = "declare its type in a schema, or in the input_fields of a run file"
+_AGAIN = "copy or write the file again"
+_SHOWN = 60
+_REMEMBERED_KEYS = 4096
+_BITS: dict[int, Any] = {FLOAT_KIND: np.uint32, INT64_KIND: np.int64}
+_NUMBERS: dict[int, Any] = {FLOAT_KIND: pa.float32(), INT64_KIND: pa.int64()}
+
+_LIST_BYTES_PER_TEXT_BYTE = {BYTES_KIND: 6, FLOAT_KIND: 3, INT64_KIND: 16}
+"""What the values of lists take at most, and once more while they are cast: a packed int64 may stand in one byte,
+and an empty string in two."""
+_STRING_BYTES_PER_TEXT_BYTE = 2
+"""Of columns with one string in each row: once more while rows without one are filled in."""
+_CELL_BYTES, _SCALAR_BYTES = 8, 2 * 9
+_COUNT_BYTES = 24
+"""The lengths, sizes and offsets of a row of a column of lists or strings."""
+
+
+@dataclass(eq=False)
+class UnusableRecord(Exception):
+    """A record, or one feature of it, that cannot be used; rows are counted from the start of some bytes."""
+
+    row: int
+    problem: str
+    column: int = -1
+    """-1: the whole record."""
+    is_frame: bool = False
+    """Whether it is unknown where the next record begins."""
+
+
+def unusable(failure: NDArray[np.int64], kinds: NDArray[np.int64] | None = None) -> UnusableRecord:
+    """What a kernel described; `kinds` are those that the columns must have."""
+    reason, row, column, number = failure.tolist()
+    if reason == OTHER_KIND and kinds is not None:
+        found, expected = KIND_NAMES[number], KIND_NAMES[int(kinds[column])]
+        problem = f"holds {found}, not {expected} as declared or as in other records; {DECLARE}"
+    elif reason == NOT_ONE_VALUE:
+        problem = f"holds {number} values, not one as declared or as in other records; {DECLARE}"
+    else:
+        problem = {
+            LENGTH_CHECK: f"its length fails its checksum, the file is damaged; {_AGAIN}",
+            TORN: f"the file ends inside it, it was cut short; {_AGAIN}",
+            DATA_CHECK: f"its data fails its checksum, the file is damaged; {_AGAIN}",
+            IN_PARTS: f"a feature stands in parts, as no protobuf library writes it; {_AGAIN}",
+        }.get(reason, "is not a tf.train.Example; no other message can be read")
+    return UnusableRecord(row, problem, column, is_frame=reason in (LENGTH_CHECK, TORN))
+
+
+def record_ends(content: bytes | memoryview) -> NDArray[np.int64]:
+    """The ends of the records that begin in the bytes; the last may lie outside of them, a header be cut off."""
+    ends = np.empty(len(content) // (HEADER_BYTES + FOOTER_BYTES) + 1, np.int64)
+    failure = np.zeros(4, np.int64)
+    num_records = find_records(np.frombuffer(content, np.uint8), ends, failure)
+    if num_records < 0:
+        raise unusable(failure)
+    return ends[:num_records]
+
+
+@dataclass(frozen=True)
+class ExampleParser:
+    """Turns records into columns: a `RecordParser` of indexed files."""
+
+    features: dict[str, Feature]
+    refuse: Callable[[UnusableRecord, int, int, str | None], None]
+    """What happens to a record that cannot be used: takes it with its file, row and feature, and raises or not."""
+
+    @cached_property
+    def columns(self) -> pa.Schema:
+        return pa.schema([(name, feature.arrow_type) for name, feature in self.features.items()])
+
+    @cached_property
+    def cost(self) -> ParseCost:
+        """The records, their cells, and the columns."""
+        per_record = 0
+        for feature in self.features.values():
+            if feature.length is None and feature.kind != BYTES_KIND:
+                per_record += _CELL_BYTES + _SCALAR_BYTES
+            else:
+                length = 0 if feature.length in (None, ANY_LENGTH) else int(feature.length or 0)
+                per_record += _CELL_BYTES + _COUNT_BYTES + 2 * 8 * length
+        features = self.features.values()
+        lists = {feature.kind for feature in features if feature.length is not None}
+        has_strings = any(feature.kind == BYTES_KIND and feature.length is None for feature in features)
+        per_text_byte = 1 + sum(_LIST_BYTES_PER_TEXT_BYTE[kind] for kind in lists)
+        return ParseCost(per_text_byte + (_STRING_BYTES_PER_TEXT_BYTE if has_strings else 0), per_record)
+
+    def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
+        """So many records of a file; `first_row` is the row of the first of them in the file."""
+        data = np.frombuffer(text, np.uint8)
+        cells = np.empty((num_records, len(self.features), 2), np.int32)
+        remembered = np.full((_REMEMBERED_KEYS, 3), -1)
+        failure = np.zeros(4, np.int64)
+        row = start = 0
+        while True:
+            arguments = (*self._keys, self._kinds, remembered, cells[row:], failure)
+            if locate(data, start, num_records - row, *arguments) >= 0:
+                break
+            failure[1] += row
+            bad = unusable(failure, self._kinds)
+            self._refuse(bad, file_index, first_row)
+            cells[bad.row, :, 0] = MISSING
+            row, start = bad.row + 1, int(record_ends(text)[bad.row])
+        while True:
+            try:
+                return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
+            except UnusableRecord as bad:
+                self._refuse(bad, file_index, first_row)
+                cells[bad.row, bad.column, 0] = MISSING
+
+    def _refuse(self, bad: UnusableRecord, file_index: int, first_row: int) -> None:
+        feature = None if bad.column < 0 else list(self.features)[bad.column]
+        self.refuse(bad, file_index, first_row + bad.row, feature)
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.int64]:
+        return np.array([feature.kind for feature in self.features.values()], np.int64)
+
+    @cached_property
+    def _keys(self) -> tuple[Any, ...]:
+        """The names of the columns as `locate` takes them: their bytes, where each begins, and a hash table."""
+        names = [name.encode() for name in self.features]
+        key_data = np.frombuffer(b"".join(names), np.uint8)
+        key_offsets = np.cumsum([0, *map(len, names)])
+        slots = np.full(1 << (2 * len(names)).bit_length(), -1)
+        fill_slots(key_data, key_offsets, slots)
+        return key_data, key_offsets, slots
+
+    def _take_columns(self, data: Any, cells: Any) -> list[Any]:
+        """The columns of all rows; raises UnusableRecord for the first value that does not fit."""
+        columns: dict[int, Any] = {}
+        features = list(self.features.values())
+        for kind in _NUMBERS:
+            group = [i for i, found in enumerate(features) if found.kind == kind and found.length is None]
+            if group:
+                columns.update(zip(group, _scalars(data, cells, group, kind), strict=True))
+        for i, feature in enumerate(features):
+            native = columns[i] if i in columns else _lists_or_strings(data, cells, i, feature)
+            columns[i] = _finished(native, i, feature)
+        return [columns[i] for i in range(len(features))]
+
+
+def _scalars(data: Any, cells: Any, group: list[int], kind: int) -> list[Any]:
+    """All columns of one number per row, in one pass over the rows."""
+    num_rows = len(cells)
+    values = np.empty((len(group), num_rows), _BITS[kind])
+    present = np.empty((len(group), num_rows), np.bool_)
+    failure = np.zeros(4, np.int64)
+    if take_scalars(data, cells, np.array(group), kind, values, present, failure) < 0:
+        raise unusable(failure)
+    columns = []
+    for i, num_null in enumerate((num_rows - np.count_nonzero(present, axis=1)).tolist()):
+        bitmap = _buffer(np.packbits(present[i], bitorder="little")) if num_null else None
+        buffers = [bitmap, _buffer(values[i])]
+        columns.append(pa.Array.from_buffers(_NUMBERS[kind], num_rows, buffers, num_null))
+    return columns
+
+
+def _lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> Any:
+    """A column of values that are first counted; missing lists of any length are empty."""
+    num_rows = len(cells)
+    lengths, sizes = np.empty(num_rows, np.int32), np.empty(num_rows, np.int64)
+    failure = np.zeros(4, np.int64)
+    if count_values(data, cells, column, feature.kind, lengths, sizes, failure) < 0:
+        raise unusable(failure)
+    present = lengths > (-1 if feature.length == ANY_LENGTH else 0)
+    np.maximum(lengths, 0, out=lengths)
+    if feature.length != ANY_LENGTH:
+        wrong = np.flatnonzero(present & (lengths != (feature.length or 1)))
+        if wrong.size:
+            expected = "one" if feature.length is None else feature.length
+            found = f"holds {lengths[wrong[0]]} values, not {expected} as declared or as in other records"
+            raise UnusableRecord(int(wrong[0]), f"{found}; {DECLARE}", column)
+    num_values = int(lengths.sum())
+    if feature.kind == BYTES_KIND:
+        ends, content = np.zeros(num_values + 1, np.int32), np.empty(int(sizes.sum()), np.uint8)
+        take_bytes(data, cells, column, ends[1:], content)
+        items: Any = pa.Array.from_buffers(pa.binary(), num_values, [None, _buffer(ends), _buffer(content)])
+    else:
+        values = np.empty(num_values, _BITS[feature.kind])
+        if take_numbers(data, cells, column, feature.kind, values, failure) < 0:
+            raise unusable(failure)
+        items = pa.Array.from_buffers(_NUMBERS[feature.kind], num_values, [None, _buffer(values)])
+    is_whole = bool(present.all())
+    mask = None if is_whole else pa.array(~present)
+    if feature.length == ANY_LENGTH:
+        offsets: Any = np.zeros(num_rows + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        return pa.ListArray.from_arrays(
+            pa.array(offsets), items, mask=None if feature.default is None else mask
+        )
+    if not is_whole:
+        has_value = np.repeat(present, feature.length or 1)
+        items = items.take(pa.array(np.cumsum(has_value) - 1, mask=~has_value))
+    if feature.length is None:
+        return items
+    return pa.FixedSizeListArray.from_arrays(items, feature.length, mask=mask)
+
+
+def _buffer(values: Any) -> pa.Buffer:
+    """The memory of an array; the stubs do not know that an array is a buffer."""
+    return pa.py_buffer(values)
+
+
+def _finished(native: Any, column: int, feature: Feature) -> Any:
+    """The column in the type that it is given out as, with its default."""
+    try:
+        values = native if native.type == feature.arrow_type else native.cast(feature.arrow_type)
+    except pa.ArrowInvalid as error:
+        first, end = 0, len(native)
+        while end - first > 1:  # the first row that cannot be cast
+            middle = (first + end) // 2
+            try:
+                native.take(pa.array(range(first, middle))).cast(feature.arrow_type)
+                first = middle
+            except pa.ArrowInvalid:
+                end = middle
+        value = repr(native[first].as_py())
+        shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+        if feature.kind == BYTES_KIND:
+            problem = f"holds bytes that are not UTF-8 ({shown}); declare it as bytes, or write it as UTF-8"
+        else:
+            problem = f"holds {shown}, which {feature.type} cannot hold; declare a wider type"
+        raise UnusableRecord(first, problem, column) from error
+    if feature.default is not None and values.null_count:
+        return pc.fill_null(values, pa.scalar(feature.default_value, feature.arrow_type))
+    return values

@@ -1,0 +1,285 @@
+"""Reading tables with the real client, from a small service on loopback that speaks its protocols."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError
+from penstock.config.sizes import MIB
+from penstock.readers import odps
+from penstock.readers.blocks import Shard
+from penstock.readers.files import DataFile, list_files
+from penstock.readers.origin import locate
+from tests.readers.object_store import nobody_there
+from tests.readers.odps_service import Service
+from tests.readers.samples import flat, numbers, open_path, row_ids, survey_path, table_of, take
+
+CLICKS = "odps://shop/tables/clicks"
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A table with two partitions, and one without any."""
+    monkeypatch.setattr(odps, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setitem(odps._SETTINGS, "retry_delay", 0.001)
+    monkeypatch.setattr(odps, "BLOCK_ROWS", 20)
+    with Service() as running:
+        monkeypatch.setenv("ODPS_ACCESS_ID", "id")
+        monkeypatch.setenv("ODPS_ACCESS_KEY", "secret")
+        monkeypatch.setenv("ODPS_ENDPOINT", running.endpoint)
+        running.add("clicks", table_of(0, 55), "pt=1")
+        running.add("clicks", table_of(55, 60), "pt=2")
+        running.add("plain", table_of(0, 30))
+        yield running
+
+
+def test_rows_come_in_the_order_of_the_partitions_with_their_origin(service: Service) -> None:
+    batches = list(open_path(f"{CLICKS}/pt=1,{CLICKS}/pt=2"))
+
+    assert flat(batches) == list(range(60))
+    assert [locate(row) for row in row_ids(batches)][54:57] == [(0, 54), (1, 0), (1, 1)]
+
+
+def test_partitions_of_several_levels(service: Service) -> None:
+    service.add("hours", table_of(0, 3), "pt=1/hour=7")
+    service.add("hours", table_of(3, 5), "pt=1/hour=8")
+
+    assert flat(open_path("odps://shop/tables/hours/pt=1/hour=8")) == [3, 4]
+
+
+def test_all_types_of_the_table_come_as_they_are(service: Service) -> None:
+    table = pa.table(
+        {
+            "small": pa.array([1, None], pa.int32()),
+            "real": pa.array([0.5, None], pa.float32()),
+            "flag": pa.array([True, None]),
+            "when": pa.array([1_700_000_000_000, None], pa.timestamp("ms")),
+            "price": pa.array(["1.50", None]).cast(pa.decimal128(10, 2)),
+            "weights": pa.array([[("a", 1.0)], None], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    service.add("types", table)
+
+    batches = list(open_path("odps://shop/tables/types"))
+
+    assert pa.Table.from_batches(batches).drop_columns("__row__").to_pylist() == table.to_pylist()
+
+
+def test_only_wanted_columns_are_asked_for(service: Service) -> None:
+    reader = open_path(f"{CLICKS}/pt=1", columns=["list", "number"])
+
+    assert flat(reader) == list(range(55))
+    assert reader.schema.names == ["list", "number", "__row__"]
+    assert {query["columns"] for _, query in service.requests if "rowrange" in query} == {"list,number"}
+
+
+def test_the_partition_is_a_column_too(service: Service) -> None:
+    reader = open_path(f"{CLICKS}/pt=1&pt=2", columns=["pt", "number"])
+
+    assert flat(reader, "pt") == ["1"] * 55 + ["2"] * 5
+
+
+def test_shards_ask_for_their_own_rows_only(service: Service) -> None:
+    shards = [open_path(f"{CLICKS}/pt=1", shard=Shard(index, 2)) for index in range(2)]
+    service.requests.clear()
+
+    assert [flat(shard) for shard in shards] == [list(range(28)), list(range(28, 55))]
+    assert service.row_ranges == ["(0,20)", "(20,8)", "(28,12)", "(40,15)"]
+
+
+@pytest.mark.parametrize("seed", [None, 7], ids=["in order", "shuffled blocks"])
+def test_resumes_after_every_batch(service: Service, seed: int | None) -> None:
+    path = f"{CLICKS}/pt=1&pt=2"
+    expected = flat(open_path(path, seed=seed))
+    reader = open_path(path, seed=seed)
+    for stop in range(8):
+        reader.set_epoch(0)
+        first = flat(take(reader, stop))
+        saved = json.loads(json.dumps(reader.state_dict()))
+        reader.set_epoch(5)
+        reader.load_state_dict(saved)
+
+        assert first + flat(reader) == expected
+
+    assert sorted(expected) == list(range(60))
+
+
+def test_a_table_that_changed_between_save_and_resume(service: Service) -> None:
+    saved = open_path(f"{CLICKS}/pt=1").state_dict()
+    service.modified += 60
+
+    with pytest.raises(
+        CheckpointError, match=r"clicks/pt=1: is not the file that the position was saved with"
+    ):
+        open_path(f"{CLICKS}/pt=1").load_state_dict(saved)
+
+
+@pytest.mark.parametrize("cut", [0, 300, 1036], ids=lambda cut: f"after {cut} bytes")
+def test_a_connection_that_is_cut_goes_on_from_the_current_row(service: Service, cut: int) -> None:
+    reader = open_path(f"{CLICKS}/pt=1")
+    service.requests.clear()
+    service.cut_after_bytes = [cut] * 5
+
+    assert flat(reader) == list(range(55))
+    assert not service.cut_after_bytes
+    assert len(service.row_ranges) > 3
+
+
+def test_no_row_is_asked_for_again_that_has_come(service: Service) -> None:
+    service.add("long", table_of(0, 20).set_column(1, "text", [["x" * 20_000] * 20]))
+    reader = open_path("odps://shop/tables/long", share_bytes=16 * MIB)
+    service.requests.clear()
+    service.cut_after_bytes = [300_000]  # ten rows take 200,000
+
+    assert numbers(reader) == [list(range(10)), list(range(10, 20))]
+    assert service.row_ranges == ["(0,20)", "(10,10)"]
+
+
+def test_a_range_that_ends_early_without_a_word(service: Service) -> None:
+    reader = open_path(f"{CLICKS}/pt=1")
+    service.requests.clear()
+    service.short_by_rows = [13, 5]
+
+    assert flat(reader) == list(range(55))
+    assert service.row_ranges[:3] == ["(0,20)", "(7,13)", "(15,5)"]
+
+
+def test_a_connection_that_is_always_cut(service: Service) -> None:
+    reader = open_path(f"{CLICKS}/pt=1")
+    service.requests.clear()
+    service.cut_after_bytes = [100] * 100
+
+    with pytest.raises(DataError, match=r"clicks/pt=1: row 0: cannot be read: "):
+        list(reader)
+    assert len(service.row_ranges) <= 3 * (1 + odps.MAX_FAILURES)
+
+
+def test_a_table_that_changes_while_it_is_read(service: Service) -> None:
+    reader = open_path(f"{CLICKS}/pt=1")
+    service.add("clicks", table_of(0, 50), "pt=1")
+
+    with pytest.raises(
+        DataError, match=r"pt=1: has changed while it was being read: it had 55 rows and has 50"
+    ):
+        list(reader)
+
+
+def test_a_small_share_asks_for_few_rows_at_a_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(odps, "_MIN_REQUEST_BYTES", 1)
+    surveyed = survey_path("odps://shop/tables/plain")
+    service.requests.clear()
+
+    assert flat(open_path("odps://shop/tables/plain", share_bytes=4 * surveyed.least_bytes)) == list(
+        range(30)
+    )
+    assert "(0,4)" in service.row_ranges
+
+
+def test_rows_that_do_not_fit(service: Service) -> None:
+    service.add("large", pa.table({"text": ["short"] * 600 + ["long" * 100_000] * 4}))
+
+    with pytest.raises(BudgetExceeded, match=r"large: 4 rows take 1.6MB|large: 4 rows take 1.5MiB"):
+        list(open_path("odps://shop/tables/large", share_bytes=1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (
+            "odps://shop/clicks/pt=1",
+            "is no path of a table; write odps://project/tables/name/partition=value",
+        ),
+        ("odps://shop/tables/clicks/1", "has '1' where name=value of a partition is expected"),
+        ("odps://shop/tables/cliks/pt=1", "there is no such table"),
+        (
+            "odps://shop/tables/clicks/pt=3",
+            "there is no such partition; did you mean 'odps://shop/tables/clicks/pt=2'?",
+        ),
+        (
+            "odps://shop/tables/clicks/pt=20240131",
+            "there is no such partition; odps://shop/tables/clicks holds pt=2, pt=1",
+        ),
+        (
+            "odps://shop/tables/clicks",
+            "the table has partitions, so that the path ends with pt=...; odps://shop/tables/clicks holds pt=2, pt=1",
+        ),
+        (
+            "odps://shop/tables/plain/pt=1",
+            "the table has no partitions, so that the path ends with its name; write odps://shop/tables/plain",
+        ),
+    ],
+)
+def test_wrong_paths(service: Service, path: str, problem: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list_files(path)
+
+    assert str(caught.value) == f"{path}: {problem}"
+
+
+def test_a_missing_column_names_the_nearest(service: Service) -> None:
+    with pytest.raises(DataError, match=r"pt=1: there is no column 'nmber'; did you mean 'number'\?"):
+        open_path(f"{CLICKS}/pt=1", columns=["nmber"])
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "problem"),
+    [
+        (403, "NoPermission", "these keys may not read it"),
+        (401, "SignatureNotMatch", "the service refuses the signature; check access_key"),
+    ],
+)
+def test_keys_that_are_wrong(service: Service, status: int, code: str, problem: str) -> None:
+    service.refuse = (status, code)
+
+    with pytest.raises(DataError, match=f"{CLICKS}/pt=1: {problem}"):
+        list_files(f"{CLICKS}/pt=1")
+
+
+def test_no_service_at_the_address(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    with nobody_there() as url:
+        monkeypatch.setenv("ODPS_ENDPOINT", f"{url}/api")
+        with pytest.raises(
+            DataError, match=r"pt=1: the service cannot be reached; check end_point \(ODPS_ENDPOINT\)"
+        ):
+            list_files(f"{CLICKS}/pt=1")
+
+
+def test_keys_may_stand_in_a_file_and_variables_fill_its_gaps(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "odps_conf"
+    file.write_text("# keys of the shop\nproject_name=shop\naccess_id = other\naccess_key = a=b\n")
+    monkeypatch.setenv("ODPS_CONFIG_FILE_PATH", str(file))
+
+    assert odps.access_from_environment() == ("other", "a=b", service.endpoint)
+    assert list_files(f"{CLICKS}/pt=2") == [DataFile(f"{CLICKS}/pt=2", table_of(55, 60).nbytes)]
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        (
+            {"ODPS_ACCESS_ID": "id"},
+            r"need keys, but ODPS_ACCESS_KEY is not set; set ODPS_ACCESS_ID, ODPS_ACC",
+        ),
+        ({"ODPS_CONFIG_FILE_PATH": "/dev/null"}, "need keys, but /dev/null has no access_id; set ODPS_ACC"),
+        (
+            {"ODPS_CONFIG_FILE_PATH": "/nowhere"},
+            "ODPS_CONFIG_FILE_PATH is /nowhere, which cannot be read: No such",
+        ),
+    ],
+)
+def test_keys_that_are_missing(environment: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        odps.access_from_environment(environment)
+
+
+def test_the_extra_is_not_installed(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "odps", None)
+
+    with pytest.raises(DataError, match=r"odps:// paths need pyodps; install penstock\[odps\]"):
+        list_files(f"{CLICKS}/pt=1")

@@ -1,0 +1,264 @@
+"""Which columns TFRecord files have, where their records stand, and what reading them holds."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError
+from penstock.config.sizes import MIB
+from penstock.readers.files import list_files
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.tfrecord import scan_file
+from penstock.readers.tfrecord_columns import record_ends
+from penstock.readers.tfrecord_schema import Feature, parse_schema
+from penstock.readers.tfrecord_write import write_tfrecord
+from penstock.runtime.budget import Share
+from tests.readers.samples import open_path
+from tests.readers.tfrecord_samples import example, int64, read, survey_of, write_records
+
+NUM_ROWS = 20_000
+
+
+def test_a_schema_in_python():
+    features = parse_schema(
+        {
+            "label": "int64",
+            "features": ("float32", 10),
+            "shape": ("float32", (10,)),
+            "ids": ["int64"],
+            "age": ("int64", (), -1),
+            "tags": Feature("string", "any"),
+        }
+    )
+
+    assert [feature.arrow_type for feature in features.values()] == [
+        pa.int64(),
+        pa.list_(pa.float32(), 10),
+        pa.list_(pa.float32(), 10),
+        pa.list_(pa.int64()),
+        pa.int64(),
+        pa.list_(pa.string()),
+    ]
+    assert features["age"].default == -1
+
+
+def test_all_problems_of_a_schema_are_told_at_once():
+    with pytest.raises(ConfigError) as error:
+        parse_schema(
+            {
+                "a": "int46",
+                "b": ("float32", 0),
+                "c": ("float32", (2, 3)),
+                "d": [],
+                "e": ("int64", (), "zero"),
+                "fine": "int64",
+            }
+        )
+
+    advice = 'write "int64", ("float32", 10), ["int64"] or ("int64", (), 0) with a default'
+    assert str(error.value).splitlines() == [
+        "5 problems:",
+        "  schema['a']: the type 'int46' is unknown; did you mean 'int64'?",
+        "  schema['b']: the length 0 is neither a number above 0 nor \"any\"",
+        "  schema['c']: the shape (2, 3) has several dimensions; give the number of values, and reshape",
+        f"  schema['d']: [] is not a type; {advice}",
+        "  schema['e']: the default 'zero' is no int64",
+    ]
+
+
+def test_one_value_everywhere_is_a_scalar_anything_else_a_list(tmp_path: Path):
+    table = pa.table(
+        {
+            "one": pa.array([1, None, 3]),
+            "many": pa.array([[1, 2], [3], None]),
+            "none or one": pa.array([[1], [], [3]]),
+            "number": pa.array([0.5, None, None], pa.float32()),
+            "text": ["a", "ö", None],
+            "image": pa.array([b"\xff\xd8", b"a", None]),
+        }
+    )
+    write_tfrecord(tmp_path / "a.tfrecord", table)
+    found = survey_of(tmp_path / "a.tfrecord").columns
+
+    assert dict(zip(found.names, found.types, strict=True)) == {
+        "image": pa.binary(),
+        "many": pa.list_(pa.int64()),
+        "none or one": pa.list_(pa.int64()),
+        "number": pa.float32(),
+        "one": pa.int64(),
+        "text": pa.string(),
+    }
+    assert found.names == sorted(found.names)
+
+
+def test_a_run_file_declares_what_it_wants_to(tmp_path: Path):
+    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"x": [1], "y": [2], "z": pa.array([0.5])}))
+    reading = ReadingSection(input_fields_str="x:ARRAY<BIGINT>;z:DOUBLE")
+    stream = open_path(tmp_path, reading, columns=["z", "y", "x"])
+
+    assert stream.schema.types[:3] == [pa.float64(), pa.int64(), pa.list_(pa.int64())]
+    assert [batch.to_pylist() for batch in stream] == [[{"z": 0.5, "y": 2, "x": [1], "__row__": 0}]]
+
+
+def test_bytes_are_of_no_use_to_features(tmp_path: Path):
+    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"image": pa.array([b"\xff\xd8"])}))
+
+    with pytest.raises(DataError, match=r"column 'image': has type binary, which cannot be used"):
+        open_path(tmp_path, columns=["image"])
+
+
+def test_a_feature_of_two_kinds_names_both_files(tmp_path: Path):
+    write_tfrecord(tmp_path / "0.tfrecord", pa.table({"x": [1]}))
+    write_tfrecord(tmp_path / "1.tfrecord", pa.table({"x": ["one"]}))
+
+    with pytest.raises(DataError) as error:
+        survey_of(tmp_path)
+
+    assert str(error.value) == (
+        f"feature 'x' holds int64s in {tmp_path}/0.tfrecord but bytes in {tmp_path}/1.tfrecord; "
+        "write all records with one type"
+    )
+
+
+@pytest.mark.parametrize(
+    ("late", "problem"),
+    [
+        (pa.array([[7, 8]]), "holds 2 values, not one"),
+        (pa.array(["seven"]), "holds bytes, not int64s"),
+    ],
+)
+def test_a_record_that_contradicts_later_says_to_declare(tmp_path: Path, late: pa.Array, problem: str):
+    # More than is looked at whole: the record lies between the places from which the sample is taken.
+    many = pa.table({"x": pa.array(range(60_000))})
+    write_tfrecord(tmp_path / "many.tfrecord", many)
+    write_tfrecord(tmp_path / "late.tfrecord", pa.table({"x": late}))
+    whole = (tmp_path / "many.tfrecord").read_bytes()
+    ends = record_ends(whole)
+    row = int((ends < len(whole) // 14).sum())
+    cut = int(ends[row - 1])
+    path = tmp_path / "both.tfrecord"
+    path.write_bytes(whole[:cut] + (tmp_path / "late.tfrecord").read_bytes() + whole[cut:])
+
+    with pytest.raises(DataError) as error:
+        read(path)
+
+    assert str(error.value) == (
+        f"{path}: record {row} at byte {cut}: feature 'x': {problem} as declared or as in other records; "
+        "declare its type in a schema, or in the input_fields of a run file"
+    )
+
+
+def test_without_records_types_are_unknown(tmp_path: Path):
+    (tmp_path / "a.tfrecord").write_bytes(b"")
+
+    assert read(tmp_path).num_rows == 0
+    assert read(tmp_path, {"x": "int64"}).schema == pa.schema([("x", pa.int64())])
+    with pytest.raises(
+        DataError, match=r"there is no record in any file, so that the type of 'x' is unknown"
+    ):
+        read(tmp_path, columns=["x"])
+
+
+def test_a_schema_gives_its_columns_and_no_others(tmp_path: Path):
+    path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1), int64("y", 2)))
+
+    assert read(path, {"y": "int64", "z": "string"}).to_pylist() == [{"y": 2, "z": None}]
+    with pytest.raises(DataError, match=r"the schema has no column 'x1'; did you mean 'x'\?"):
+        read(path, {"x": "int64"}, columns=["x1"])
+
+
+def test_a_name_that_is_reserved_is_refused(tmp_path: Path):
+    path = write_records(tmp_path / "a.tfrecord", example(int64("__row__", 1)))
+
+    with pytest.raises(DataError, match=r"column '__row__': this name is reserved for the origin of rows"):
+        read(path)
+
+
+@pytest.fixture(params=["a.tfrecord", "a.tfrecord.gz"])
+def large(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Records of about 0.6 MiB, and one in the middle that is larger than a chunk."""
+    sizes = [600_000, 600_000, 300_000, 3 * MIB, 10, 20]
+    texts = [np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes() for size in sizes]
+    write_tfrecord(tmp_path / request.param, pa.table({"image": pa.array(texts), "n": range(6)}))
+    return tmp_path / request.param
+
+
+def test_chunks_have_whole_records_of_a_mebibyte_or_one_larger_record(large: Path):
+    index = scan_file(list_files(str(large))[0], checksum=0)
+
+    assert index.num_records.tolist() == [1, 2, 1, 2]
+    assert index.offsets.tolist() == [0, *np.cumsum(index.num_bytes)[:-1].tolist()]
+    assert [num_bytes <= MIB for num_bytes in index.num_bytes] == [True, True, False, True]
+
+
+def test_records_of_any_size_are_read(large: Path):
+    table = read(large, {"image": "bytes", "n": "int64"})
+
+    assert table["n"].to_pylist() == list(range(6))
+    assert [len(image) for image in table["image"].to_pylist()] == [
+        600_000,
+        600_000,
+        300_000,
+        3 * MIB,
+        10,
+        20,
+    ]
+
+
+def test_a_compressed_file_is_one_block(large: Path):
+    assert len(survey_of(large).blocks) == (1 if large.suffix == ".gz" else 4)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    numbers = np.arange(NUM_ROWS)
+    table = pa.table(
+        {
+            "n": numbers,
+            "text": [f"text {n}" for n in range(NUM_ROWS)],
+            "small": pa.array([[n % 100] * (n % 40) for n in range(NUM_ROWS)]),
+            "fixed": pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(numbers, 3), pa.float32()), 3),
+        }
+    )
+    return Path(write_tfrecord(tmp_path / "a.tfrecord", table)[0])
+
+
+@pytest.mark.parametrize("ample", [False, True], ids=["the least share", "an ample share"])
+def test_a_share_that_a_survey_names_is_enough(path: Path, ample: bool):
+    survey = survey_of(path)
+    share = Share("reading", survey.ample_bytes if ample else survey.least_bytes)
+    batches = list(read_blocks(survey, share))
+
+    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(NUM_ROWS))
+    assert 0 < share.peak_bytes <= share.limit_bytes
+    assert max(batch.nbytes for batch in batches) <= share.limit_bytes // 2
+    assert len(batches) == len(survey.blocks) if ample else len(batches) > len(survey.blocks)
+
+
+def test_what_a_row_and_a_block_take(path: Path):
+    survey = survey_of(path)
+    batches = list(read_blocks(survey, Share("reading", survey.ample_bytes)))
+    taken_bytes = sum(batch.nbytes for batch in batches) / NUM_ROWS
+
+    assert survey.row_bytes == pytest.approx(taken_bytes, rel=0.05)
+    assert survey.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
+
+
+def test_arrow_allocates_no_more_than_is_leased(path: Path):
+    survey = survey_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
+    share = Share("reading", survey.ample_bytes)
+    before = pa.total_allocated_bytes()
+    for _ in read_blocks(survey, share):
+        assert pa.total_allocated_bytes() - before <= share.held_bytes
+
+
+def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
+    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"image": pa.array([b"a", b"b" * 4 * MIB])}))
+
+    with pytest.raises(
+        BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading may hold 4MiB"
+    ):
+        list(read_blocks(survey_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))

@@ -1,0 +1,130 @@
+"""Whatever bytes a record holds: what protobuf's own library reads, or an error; never another value, never a crash."""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import DataError
+from tests.readers.protobuf_example import example_class
+from tests.readers.tfrecord_samples import read, write_records
+
+Example = example_class()
+SCHEMA = {"a": ["int64"], "b": ["float32"], "c": ["bytes"]}
+LISTS = {"a": "int64_list", "b": "float_list", "c": "bytes_list"}
+
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4),
+        "b": st.lists(st.floats(width=32), max_size=4),
+        "c": st.lists(st.binary(max_size=150), max_size=3),
+        "other": st.lists(st.integers(0, 9), max_size=3),
+    },
+)
+
+
+def serialized(row: dict[str, list[Any]]) -> bytes:
+    example = Example()
+    for name, values in row.items():
+        feature = example.features.feature[name]
+        chosen = getattr(feature, LISTS.get(name, "int64_list"))
+        chosen.SetInParent()
+        chosen.value.extend(values)
+    data: bytes = example.SerializeToString()
+    return data
+
+
+def by_protobuf(data: bytes) -> dict[str, Any] | None:
+    """The lists of a record; None: it is no Example, or has a list of another kind."""
+    try:
+        features = Example.FromString(data).features.feature
+    except DecodeError:
+        return None
+    found: dict[str, Any] = {name: [] for name in SCHEMA}
+    for name in SCHEMA:
+        kind = features[name].WhichOneof("kind") if name in features else None
+        if kind not in (None, LISTS[name]):
+            return None
+        found[name] = list(getattr(features[name], LISTS[name]).value) if kind else []
+    return found
+
+
+def comparable(row: dict[str, Any]) -> dict[str, Any]:
+    """Floats as their bits: NaN is like itself."""
+    return {**row, "b": [struct.pack("<f", value) for value in row["b"]]}
+
+
+@settings(max_examples=50)
+@given(st.lists(ROWS, min_size=1, max_size=5))
+def test_what_protobuf_writes(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]):
+    datas = [serialized(row) for row in rows]
+    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", *datas)
+
+    expected = [by_protobuf(data) for data in datas]
+    assert None not in expected
+    assert [comparable(row) for row in read(path, SCHEMA).to_pylist()] == [
+        comparable(row) for row in expected if row
+    ]
+
+
+@settings(max_examples=150)
+@given(
+    ROWS,
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(["set", "add", "drop"])),
+        max_size=4,
+    ),
+)
+def test_any_bytes(
+    tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any], changes: list[tuple[int, int, str]]
+):
+    data = bytearray(serialized(row))
+    for place, byte, change in changes:
+        at = place % (len(data) + 1)
+        data[at : at + (change != "add")] = b"" if change == "drop" else bytes([byte])
+    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", bytes(data))
+    expected = by_protobuf(bytes(data))
+
+    try:
+        found = read(path, SCHEMA).to_pylist()
+    except DataError:
+        return
+    if expected is not None:
+        assert [comparable(found_row) for found_row in found] == [comparable(expected)]
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=60))
+def test_bytes_that_mean_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes):
+    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", data, b"")
+    schemas = [SCHEMA, {"a": "int64", "b": "float32", "c": "string"}, {"a": ("int64", 2), "c": ("bytes", 1)}]
+    for schema in schemas:
+        try:
+            assert read(path, schema).num_rows == 2
+        except DataError as error:
+            assert "record 0 at byte 0" in str(error)  # noqa: PT017
+
+
+@pytest.mark.slow
+def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path: Path):
+    """The same and all other damaged bytes, with kernels that check every index."""
+    folder = Path(__file__).parent
+    names = ["protobuf", "damage", "wire", "write"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
+        + [str(folder / f"test_tfrecord_{name}.py") for name in names],
+        env={**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout
