@@ -19,7 +19,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
     "dataset type",
     {
         "ParquetDataset": "penstock.readers.parquet.survey:survey_parquet",
-        "ArrowDataset": "penstock.readers.arrow_ipc.survey:survey_ipc",
+        "ArrowDataset": "penstock.readers.arrow_ipc:survey_ipc",
         "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
         "JsonDataset": "penstock.readers.text.json:survey_json",
