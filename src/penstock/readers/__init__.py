@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 READERS: "Registry[TakeSurvey]" = Registry(
     "dataset type",
     {
-        "ParquetDataset": "penstock.readers.parquet.survey:survey_parquet",
+        "ParquetDataset": "penstock.readers.parquet:survey_parquet",
         "ArrowDataset": "penstock.readers.arrow_ipc:survey_ipc",
         "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
