@@ -20,7 +20,7 @@ READERS: "Registry[TakeSurvey]" = Registry(
     {
         "ParquetDataset": "penstock.readers.parquet:survey_parquet",
         "ArrowDataset": "penstock.readers.arrow_ipc:survey_ipc",
-        "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
+        "NumpyDataset": "penstock.readers.numpy_files:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
         "JsonDataset": "penstock.readers.text.json:survey_json",
         "TFRecordDataset": "penstock.readers.tfrecord.survey:survey_tfrecord",

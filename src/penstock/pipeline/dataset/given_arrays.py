@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.pipeline.dataset.arguments import kind_of
-from penstock.readers.arrays.held import MEMORY
+from penstock.readers.memory_arrays import MEMORY
 
 _ADVICE = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
 

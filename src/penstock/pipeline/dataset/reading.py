@@ -17,8 +17,8 @@ from penstock.pipeline.dataset.given_arrays import columns_in
 from penstock.pipeline.dataset.given_files import Paths, fields_of, files_at, path_text
 from penstock.pipeline.dataset.sources import Arrays, Files, NumpyFiles, Source, TFRecords
 from penstock.pipeline.dataset.wording import own_words
-from penstock.readers.arrays.held import MEMORY
 from penstock.readers.files import DataFile
+from penstock.readers.memory_arrays import MEMORY
 from penstock.readers.sections import DatasetType, ReadingSection
 
 

@@ -11,9 +11,9 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.pipeline.dataset.first_rows import first_rows_of
 from penstock.pipeline.dataset.other_formats import refuse_other_format, telling_other_formats
-from penstock.readers.arrays.memory import survey_arrays
-from penstock.readers.arrays.survey import NumpySurvey
 from penstock.readers.files import DataFile
+from penstock.readers.memory_arrays import survey_arrays
+from penstock.readers.numpy_files import NumpySurvey
 from penstock.readers.sections import DatasetType, ReadingSection
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 
@@ -94,9 +94,9 @@ class NumpyFiles(Files):
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """As the headers say."""
         survey = self.survey()
-        if not isinstance(survey, NumpySurvey) or not survey.layout.parts:
+        if not isinstance(survey, NumpySurvey) or not survey.parts:
             return {}
-        return _deep({name: array.shape for name, array in survey.layout.parts[0].arrays.items()})
+        return _deep({name: array.shape for name, array in survey.parts[0].arrays.items()})
 
 
 @dataclass(eq=False)
