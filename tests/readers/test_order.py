@@ -1,6 +1,6 @@
 """Orders that follow from their arguments alone."""
 
-from penstock.readers.order import block_order, derive_generator
+from penstock.readers.sequence import block_order, derive_generator
 
 
 def test_equal_arguments_give_equal_numbers() -> None:

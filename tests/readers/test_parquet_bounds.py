@@ -9,11 +9,7 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.files import list_files
-from penstock.readers.opening import open_reader
-from penstock.readers.reading import BlockStream
-from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted
+from penstock.readers.reading import BlockStream, read_blocks
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, survey_path, take
 
@@ -31,7 +27,7 @@ def _largest_batch_bytes(reader: BlockStream, share: Share) -> int:
 
 
 def _open(path: Path, share: Share) -> BlockStream:
-    return open_reader(ReadingSection(), list_files(str(path)), Wanted(), share)
+    return read_blocks(survey_path(path), share)
 
 
 def _growing(num_short: int, num_long: int) -> pa.Array:

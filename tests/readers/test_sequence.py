@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.readers.blocks import Blocks, Shard
-from penstock.readers.done import Done, DoneRows
-from penstock.readers.sequence import Piece, RowSequence
+from penstock.readers.sequence import Done, DoneRows, Piece, RowSequence
 
 block_sizes = st.lists(st.integers(0, 9), max_size=12)
 

@@ -12,8 +12,8 @@ from penstock.batching.cutting import MOST_LIMIT, is_over
 from penstock.batching.sections import Oversize
 from penstock.config.errors import DataError
 from penstock.readers.blocks import Int64Array
-from penstock.readers.done import BoolArray
 from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.sequence import BoolArray
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from penstock.batching.waiting import WaitingRows
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Int64Array
 from penstock.readers.fingerprints import START_ANEW
-from penstock.readers.order import derive_generator
+from penstock.readers.sequence import derive_generator
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State

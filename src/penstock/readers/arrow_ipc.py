@@ -22,8 +22,7 @@ import pyarrow.ipc as pa_ipc
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.blocks import Blocks
-from penstock.readers.casting import as_type, with_types
-from penstock.readers.columns import join_schemas, project
+from penstock.readers.columns import as_type, join_schemas, project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, ends_checksum, fingerprint
 from penstock.readers.leasing import RollingLease

@@ -23,8 +23,7 @@ from penstock.readers.array_values import (
     to_arrow,
 )
 from penstock.readers.blocks import Blocks
-from penstock.readers.casting import with_types
-from penstock.readers.columns import project
+from penstock.readers.columns import project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.leasing import RollingLease

@@ -18,8 +18,7 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.blocks import Blocks
-from penstock.readers.casting import with_types
-from penstock.readers.columns import join_schemas, project
+from penstock.readers.columns import join_schemas, project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
 from penstock.readers.leasing import RollingLease

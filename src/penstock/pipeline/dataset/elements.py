@@ -13,7 +13,7 @@ from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.mapping import row_of
 from penstock.pipeline.dataset.origin import Origin
 from penstock.pipeline.dataset.places import check_place
-from penstock.readers.done import Done
+from penstock.readers.sequence import Done
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
 

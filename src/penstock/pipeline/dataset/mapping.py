@@ -16,7 +16,7 @@ from penstock.config.errors import DataError
 from penstock.pipeline.dataset.arguments import kind_of, name_of
 from penstock.pipeline.dataset.origin import Origin
 from penstock.pipeline.dataset.ragged import Column, Columns, Ragged
-from penstock.readers.order import derive_generator
+from penstock.readers.sequence import derive_generator
 
 Row = dict[str, Any]
 
