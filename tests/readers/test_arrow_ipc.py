@@ -425,5 +425,5 @@ def test_a_file_that_became_shorter_since_it_was_surveyed(tmp_path: Path, form: 
     survey = survey_path(tmp_path)
     (tmp_path / "a.arrow").write_bytes(b"ARROW1")
 
-    with pytest.raises(DataError, match=r"a.arrow: is cut short: it has no schema; write it again"):
+    with pytest.raises(DataError, match=r"a.arrow: is cut short: it has .*; write it again"):
         list(read_blocks(survey, Share("reading", MIB)))

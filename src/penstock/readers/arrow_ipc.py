@@ -6,21 +6,18 @@ So any number of rows of a large record batch can be read alone. A compressed re
 store, is decoded whole, and two of them must fit the share: one in use and the next one.
 """
 
-import io
-import mmap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.ipc as pa_ipc
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
+from penstock.readers.arrow_files import ROWS, Message, OpenIpc, reading_ipc
 from penstock.readers.blocks import Blocks
 from penstock.readers.columns import as_type, join_schemas, project, with_types
 from penstock.readers.files import DataFile
@@ -28,15 +25,9 @@ from penstock.readers.fingerprints import Fingerprint, ends_checksum, fingerprin
 from penstock.readers.leasing import RollingLease
 from penstock.readers.origin import ROW_FIELD
 from penstock.readers.sections import ReadingSection
-from penstock.readers.storage import open_input, read_at
 from penstock.readers.survey import BlockDecoder, Survey, Wanted
-from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
-_FILE_MAGIC, _STREAM_MAGIC, _FEATHER_1_MAGIC = b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
-_FILE_START_BYTES = 8
-_PREFIX_BYTES = 8
-"""Before each message: a marker, and the size of its metadata."""
 _PART_BYTES, _MIN_PART_BYTES = 8 * MIB, 64 * KIB
 """What rows that are given out together take, where the share allows it, and where it does not."""
 _CAST_FACTOR = 4
@@ -44,194 +35,22 @@ _CAST_FACTOR = 4
 _SLACK_BYTES = 16 * KIB
 """Rows of small record batches differ more from those that were sampled."""
 _SAMPLED_FILES = 8
-_EMPTY = pa.schema([])
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """Where a message lies: the schema, a dictionary or a record batch."""
+class IpcBatch:
+    """A record batch that has rows: a block."""
 
-    kind: str
-    offset: int
-    num_bytes: int
+    file_index: int
+    index: int
+    """Its number in the file."""
+    first_row: int
+    num_rows: int
     body_bytes: int
-    num_rows: int = 0
-
-
-class _WithoutBody(io.RawIOBase):
-    """One message as a file. Arrow asks for a body that is not there, which tells its size."""
-
-    def __init__(self, header: bytes) -> None:
-        self._header = io.BytesIO(header)
-        self.body_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> Any:
-        if found := self._header.read(size):
-            return found
-        self.body_bytes = size
-        # A mapping that nobody looks at takes no memory, however large it is.
-        return memoryview(mmap.mmap(-1, size))
-
-
-class _Joined(io.RawIOBase):
-    """Messages of an open file as one stream: how a record batch of a stream is read without those before it."""
-
-    def __init__(self, source: pa.NativeFile, messages: Sequence[Message]) -> None:
-        self._source = source
-        self._messages = list(messages)
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> Any:
-        if not self._messages:
-            return b""
-        message = self._messages[0]
-        self._source.seek(message.offset + self._position)
-        found = self._source.read_buffer(min(size, message.num_bytes - self._position))
-        self._position += found.size
-        if self._position == message.num_bytes:
-            self._messages.pop(0)
-            self._position = 0
-        return found
-
-
-def _scan_messages(source: pa.NativeFile, offset: int) -> Iterator[Message]:
-    """All messages from an offset on; only their headers are read."""
-    size_bytes = source.size()
-    while len(prefix := read_at(source, _PREFIX_BYTES, offset)) == _PREFIX_BYTES:
-        metadata_bytes = int.from_bytes(prefix[4:], "little", signed=True)
-        if prefix[:4] != _STREAM_MAGIC:
-            raise ValueError(f"no message begins at byte {offset}")
-        if metadata_bytes == 0:
-            return
-        header = read_at(source, _PREFIX_BYTES + metadata_bytes, offset)
-        if len(header) < _PREFIX_BYTES + metadata_bytes:
-            raise CutShort(f"it ends inside of the message at byte {offset}")
-        reading = _WithoutBody(header)
-        message = pa_ipc.read_message(pa.PythonFile(reading, mode="r"))
-        num_bytes = len(header) + reading.body_bytes
-        if offset + num_bytes > size_bytes:
-            raise CutShort(f"a message ends at byte {offset + num_bytes}, and the file at {size_bytes}")
-        # Without columns, Arrow makes a record batch of the header alone.
-        is_rows = message.type == "record batch"
-        num_rows = pa_ipc.read_record_batch(message, _EMPTY).num_rows if is_rows else 0
-        yield Message(message.type, offset, num_bytes, reading.body_bytes, num_rows)
-        offset += num_bytes
-
-
-class CutShort(ValueError):
-    """The file ends before what its messages announce."""
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Turns what Arrow raises over a damaged file into one line that names it."""
-    try:
-        yield
-    except CutShort as error:
-        raise DataError(f"{path}: is cut short: {error}; write it again") from error
-    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
-        reason = (str(error).splitlines() or ["no reason is known"])[0]
-        raise DataError(f"{path}: cannot be read as Arrow IPC: {reason}; is it damaged?") from error
-
-
-class OpenIpc:
-    """An open file of either format: its schema, its messages, and any of its record batches."""
-
-    def __init__(self, file: DataFile) -> None:
-        self._map: mmap.mmap | None = None
-        if is_uri(file.path):
-            self._source = open_input(file.path)
-        else:
-            with open_input(file.path), open(file.path, "rb") as opened:
-                self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-            self._source = pa.BufferReader(pa.py_buffer(cast(Any, self._map)))
-        start = read_at(self._source, len(_FILE_MAGIC), 0)
-        self.is_stream = start.startswith(_STREAM_MAGIC)
-        if not self.is_stream and start != _FILE_MAGIC:
-            if start.startswith(_FEATHER_1_MAGIC):
-                raise DataError(
-                    f"{file.path}: is Feather version 1; write it again as version 2, or as Parquet"
-                )
-            raise DataError(
-                f"{file.path}: is neither an Arrow IPC file nor a stream; is it cut short, or another format?"
-            )
-        end = read_at(self._source, len(_FILE_MAGIC), self._source.size() - len(_FILE_MAGIC))
-        if not self.is_stream and end != _FILE_MAGIC:
-            raise CutShort("it has no footer")
-        self.messages = list(_scan_messages(self._source, 0 if self.is_stream else _FILE_START_BYTES))
-        self.batches = [message for message in self.messages if message.kind == "record batch"]
-        if not self.messages:
-            raise CutShort("it has no schema")
-        self.schema: pa.Schema = (
-            self._joined(None) if self.is_stream else pa_ipc.open_file(self._source)
-        ).schema
-        assert self.schema.names is not None  # damaged names raise when they are first looked at
-        self._opened: tuple[tuple[str, ...], Any] | None = None
-
-    def _joined(self, batch: Message | None, options: pa_ipc.IpcReadOptions | None = None) -> Any:
-        """A reader of a stream with the schema, the dictionaries that a record batch needs, and that one."""
-        chosen = [message for message in self.messages if message.kind == "schema"]
-        if batch is not None:
-            chosen += [
-                message
-                for message in self.messages
-                if message.kind == "dictionary" and (not self.is_stream or message.offset < batch.offset)
-            ]
-            chosen.append(batch)
-        return pa_ipc.open_stream(pa.PythonFile(_Joined(self._source, chosen), mode="r"), options=options)
-
-    def read_batch(self, index: int, columns: Sequence[str], is_whole: bool = False) -> pa.RecordBatch:
-        """Some columns of a record batch; `is_whole`: as a copy. Else they show the map, unless they are compressed."""
-        fields = [self.schema.get_field_index(name) for name in columns]
-        options = pa_ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        if self.is_stream or (self._map is not None and not is_whole):
-            batch = self._joined(self.batches[index], options).read_next_batch()
-        else:
-            # The reader keeps the dictionaries of the file, so it is made once.
-            if self._opened is None or self._opened[0] != tuple(columns):
-                self._opened = tuple(columns), pa_ipc.open_file(self._source, options=options)
-            batch = self._opened[1].get_batch(index)
-        batch = cast(pa.RecordBatch, batch.select(columns))
-        batch.validate()
-        if batch.num_rows != self.batches[index].num_rows:
-            raise ValueError(f"record batch {index} has {batch.num_rows} rows, and its header says otherwise")
-        return batch
-
-    def give_back_pages(self) -> None:
-        """Let go of the pages of the map that were looked at; what shows them stays valid."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
-
-    def is_mapped(self, batch: pa.RecordBatch) -> bool:
-        """Whether all of a batch shows the map, so that some of its rows can be had alone."""
-        if self._map is None:
-            return False
-        whole = pa.py_buffer(cast(Any, self._map))
-        buffers = [buffer for array in batch.columns for buffer in array.buffers() if buffer]
-        return all(
-            0 <= buffer.address - whole.address < max(1, whole.size) for buffer in buffers if buffer.size
-        )
-
-    def close(self) -> None:
-        self._opened = None
-        self._source.close()
-
-
-@dataclass(frozen=True, slots=True)
-class IpcFile:
-    """What a scan keeps of a file."""
-
-    file: DataFile
-    batches: tuple[Message, ...]
-    schema: pa.Schema
     is_whole: bool
-    """Whether record batches can only be decoded whole."""
+    """Whether it can only be decoded whole."""
+    decoded_bytes: int
+    """About what it takes in memory; of one that is not decoded whole at most."""
     dictionary_bytes: int
     """What the dictionaries of the wanted columns take."""
 
@@ -243,7 +62,9 @@ class IpcSurvey(Survey):
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     schema: pa.Schema
-    scanned: tuple[IpcFile, ...]
+    messages: tuple[list[Message], ...]
+    """Of each file."""
+    batches: tuple[IpcBatch, ...]
     mean_row_bytes: int
     max_row_bytes: int
 
@@ -252,58 +73,29 @@ class IpcSurvey(Survey):
         return self.schema
 
     @cached_property
-    def places(self) -> list[tuple[int, int]]:
-        """Of each block its file, and its number there."""
-        numbered = ((index, file) for index, file in enumerate(self.scanned))
-        return [(index, at) for index, file in numbered for at, m in enumerate(file.batches) if m.num_rows]
-
-    @cached_property
     def blocks(self) -> Blocks:
-        """The record batches."""
-        found = []
-        for index, file in enumerate(self.scanned):
-            ends = np.cumsum([message.num_rows for message in file.batches])
-            found += [
-                (index, int(end) - message.num_rows, message.num_rows)
-                for end, message in zip(ends, file.batches, strict=True)
-            ]
-        return Blocks.of(found)
+        return Blocks.of((batch.file_index, batch.first_row, batch.num_rows) for batch in self.batches)
 
     @property
     def row_bytes(self) -> int:
         return self.mean_row_bytes + ROW_FIELD.type.bit_width // 8
 
-    def whole_bytes(self, message: Message) -> int:
-        """About what a record batch takes that is decoded whole, without its dictionaries."""
-        return message.num_rows * self.max_row_bytes
-
     @cached_property
     def packed_bytes(self) -> int:
         """What the largest record batch takes as stored, while it is decoded whole."""
-        sizes = [
-            min(message.body_bytes, self.whole_bytes(message))
-            for file in self.scanned
-            for message in file.batches
-            if file.is_whole
-        ]
-        return max(sizes, default=0)
+        whole = [batch for batch in self.batches if batch.is_whole]
+        return max((min(batch.body_bytes, batch.decoded_bytes) for batch in whole), default=0)
 
     def _share_bytes(self, part_bytes: int) -> int:
         """The share in which any two neighbours fit: record batches, or parts of at most so many bytes."""
-        most_bytes = 1
-        for file in self.scanned:
-            if not any(message.num_rows for message in file.batches):
-                continue
-            is_cast = any(file.schema.field(field.name).type != field.type for field in self.schema)
-            factor = 1 + _CAST_FACTOR * is_cast
-            for message in file.batches:
-                batch_bytes = self.whole_bytes(message)
-                if file.is_whole:
-                    batch_bytes += min(_SLACK_BYTES, batch_bytes)
-                else:
-                    batch_bytes = max(self.max_row_bytes, min(part_bytes, factor * message.body_bytes))
-                most_bytes = max(most_bytes, file.dictionary_bytes + batch_bytes)
-        return self.packed_bytes + 2 * most_bytes
+        sizes = [1]
+        for batch in self.batches:
+            if batch.is_whole:
+                num_bytes = batch.decoded_bytes + min(_SLACK_BYTES, batch.decoded_bytes)
+            else:
+                num_bytes = max(self.max_row_bytes, min(part_bytes, batch.decoded_bytes))
+            sizes.append(batch.dictionary_bytes + num_bytes)
+        return self.packed_bytes + 2 * max(sizes)
 
     @cached_property
     def least_bytes(self) -> int:
@@ -316,9 +108,8 @@ class IpcSurvey(Survey):
     @cached_property
     def block_bytes(self) -> int:
         sizes = [
-            self.whole_bytes(message) if file.is_whole else min(_PART_BYTES, self.whole_bytes(message))
-            for file in self.scanned
-            for message in file.batches
+            batch.decoded_bytes if batch.is_whole else min(_PART_BYTES, batch.decoded_bytes)
+            for batch in self.batches
         ]
         return max([1, *sizes])
 
@@ -333,11 +124,12 @@ def survey_ipc(
 ) -> Survey:
     """Read the headers of all messages, and a record batch of a few files."""
     columns, schema, first_path = wanted.columns, None, files[0].path
-    scanned: list[IpcFile] = []
-    sampled_bytes: list[float] = []
-    steps = -(-len(files) // _SAMPLED_FILES)
+    messages: list[list[Message]] = []
+    marks: list[Fingerprint] = []
+    probes: list[_Probe] = []
+    sampled_every = -(-len(files) // _SAMPLED_FILES)
     for index, file in enumerate(files):
-        with _reading(file.path):
+        with reading_ipc(file.path):
             opened = OpenIpc(file)
             num_rows = sum(message.num_rows for message in opened.batches)
             # A file without rows has no types to disagree with: writers often know none for it.
@@ -346,55 +138,62 @@ def survey_ipc(
                 first_path = file.path if schema is None else first_path
                 schema = join_schemas(schema, first_path, projected, file.path)
                 columns = schema.names
-            is_whole, dictionary_bytes, row_bytes = _probe(opened, columns, schema, index % steps == 0)
-            sampled_bytes += row_bytes
-            batches = tuple(opened.batches)
-            scanned.append(IpcFile(file, batches, opened.schema, is_whole, dictionary_bytes))
+            probe = _Probe()
+            if num_rows and schema is not None:
+                probe = _probe(opened, schema, is_sampled=index % sampled_every == 0)
+            probes.append(probe)
+            messages.append(opened.messages)
             opened.close()
+        marks.append(fingerprint(file, num_rows, ends_checksum(file)))
     if schema is None:
         raise DataError("no Arrow files are given")
-    marks = tuple(
-        fingerprint(one.file, sum(message.num_rows for message in one.batches), ends_checksum(one.file))
-        for one in scanned
-    )
-    mean, most = (np.mean(sampled_bytes), np.max(sampled_bytes)) if sampled_bytes else (1, 1)
-    return IpcSurvey(
-        tuple(files), marks, schema, tuple(scanned), max(1, -int(-mean // 1)), max(1, -int(-most // 1))
-    )
+    sampled = [probe.row_bytes for probe in probes if probe.row_bytes] or [1.0]
+    mean_bytes, max_bytes = -int(-np.mean(sampled) // 1), -int(-max(sampled) // 1)
+    batches: list[IpcBatch] = []
+    for file_index, (found, probe) in enumerate(zip(messages, probes, strict=True)):
+        first_row = 0
+        for index, message in enumerate(message for message in found if message.kind == ROWS):
+            is_whole, num_rows, body_bytes = probe.is_whole, message.num_rows, message.body_bytes
+            decoded_bytes = num_rows * max_bytes if is_whole else probe.cast_factor * body_bytes
+            sizes = (num_rows, body_bytes, is_whole, decoded_bytes, probe.dictionary_bytes)
+            if num_rows:
+                batches.append(IpcBatch(file_index, index, first_row, *sizes))
+            first_row += num_rows
+    sizes_of_rows = max(1, mean_bytes), max(1, max_bytes)
+    return IpcSurvey(tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), *sizes_of_rows)
 
 
-def _probe(
-    opened: OpenIpc, columns: Sequence[str] | None, schema: pa.Schema | None, is_sampled: bool
-) -> tuple[bool, int, list[float]]:
-    """Whether batches are decoded whole; bytes of the dictionaries; bytes of a row where all columns are looked at."""
+class _Probe(NamedTuple):
+    """What record batches of a file show."""
+
+    is_whole: bool = False
+    dictionary_bytes: int = 0
+    row_bytes: float = 0.0
+    """Where all columns were looked at."""
+    cast_factor: int = 1
+
+
+def _probe(opened: OpenIpc, schema: pa.Schema, is_sampled: bool) -> _Probe:
     with_rows = [index for index, message in enumerate(opened.batches) if message.num_rows]
-    if not with_rows or schema is None or columns is None:
-        return False, 0, []
-    types = {name: opened.schema.field(name).type for name in columns}
-    # In a stream dictionaries grow, so the last record batch is looked at.
-    worded = [name for name in columns if pa.types.is_dictionary(types[name])]
+    types = {name: opened.schema.field(name).type for name in schema.names}
+    worded = [name for name in schema.names if pa.types.is_dictionary(types[name])]
     narrowest = min(
-        columns,
-        key=lambda name: getattr(types[name], "byte_width", 2**31) if _is_fixed(types[name]) else 2**31,
+        schema.names, key=lambda name: (not pa.types.is_primitive(types[name]), len(str(types[name])))
     )
+    # In a stream dictionaries grow, so the last record batch is looked at.
     probed = opened.read_batch(with_rows[-1], list(dict.fromkeys([narrowest, *worded])))
     is_whole = not opened.is_mapped(probed)
     dictionary_bytes = sum(cast(Any, probed.column(name)).dictionary.nbytes for name in worded)
     del probed
-    if not is_sampled:
-        return is_whole, dictionary_bytes, []
+    num_bytes = 0
     # The largest body, one column at a time: a compressed record batch may be large.
     largest = max(with_rows, key=lambda index: opened.batches[index].body_bytes)
-    num_bytes = 0
-    for name in columns:
-        array = opened.read_batch(largest, [name]).column(0)
-        num_bytes += _num_bytes(array, schema.field(name).type)
+    for name in schema.names if is_sampled else ():
+        num_bytes += _num_bytes(opened.read_batch(largest, [name]).column(0), schema.field(name).type)
     opened.give_back_pages()
-    return is_whole, dictionary_bytes, [num_bytes / opened.batches[largest].num_rows]
-
-
-def _is_fixed(value_type: Any) -> bool:
-    return pa.types.is_primitive(value_type) and not pa.types.is_boolean(value_type)
+    is_cast = any(types[field.name] != field.type for field in schema)
+    row_bytes = num_bytes / opened.batches[largest].num_rows
+    return _Probe(is_whole, dictionary_bytes, row_bytes, 1 + _CAST_FACTOR * is_cast)
 
 
 def _num_bytes(array: Any, given_type: Any) -> int:
@@ -413,11 +212,10 @@ class IpcDecoder(BlockDecoder):
         self._limit_bytes = (share.limit_bytes - survey.packed_bytes) // 2
         self._lease = RollingLease(share)
         self._opened: tuple[int, OpenIpc] | None = None
-        for file_index, index in survey.places:
-            file = survey.scanned[file_index]
-            num_bytes = survey.whole_bytes(file.batches[index]) if file.is_whole else survey.max_row_bytes
-            if file.dictionary_bytes + num_bytes > self._limit_bytes:
-                raise self._too_large(file, index, survey.whole_bytes(file.batches[index]))
+        for batch in survey.batches:
+            num_bytes = batch.decoded_bytes if batch.is_whole else survey.max_row_bytes
+            if batch.dictionary_bytes + num_bytes > self._limit_bytes:
+                raise self._too_large(batch, batch.decoded_bytes)
 
     def close(self) -> None:
         self._lease.close()
@@ -426,69 +224,62 @@ class IpcDecoder(BlockDecoder):
             self._opened = None
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        file_index, index = self._survey.places[block]
-        file = self._survey.scanned[file_index]
-        with _reading(file.file.path):
-            rows = self._whole if file.is_whole else self._parts
-            yield from rows(file_index, index, first_row, end_row)
+        batch = self._survey.batches[block]
+        with reading_ipc(self._survey.files[batch.file_index].path):
+            yield from (self._whole if batch.is_whole else self._parts)(batch, first_row, end_row)
 
-    def _whole(self, file_index: int, index: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+    def _whole(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Views of a record batch that is decoded whole."""
-        survey, file = self._survey, self._survey.scanned[file_index]
-        message = file.batches[index]
-        retained_bytes = file.dictionary_bytes + survey.whole_bytes(message)
-        packed_bytes = min(message.body_bytes, survey.packed_bytes)
+        retained_bytes = batch.dictionary_bytes + batch.decoded_bytes
+        packed_bytes = min(batch.body_bytes, self._survey.packed_bytes)
         self._lease.move_on(packed_bytes + retained_bytes, retained_bytes)
-        opened = self._open(file_index)
-        batch = opened.read_batch(index, survey.columns.names, is_whole=True)
+        opened = self._open(batch.file_index)
+        rows = opened.read_batch(batch.index, self._survey.schema.names, is_whole=True)
         opened.give_back_pages()
-        columns = zip(batch.columns, survey.columns, strict=True)
-        num_bytes = file.dictionary_bytes + sum(_num_bytes(array, field.type) for array, field in columns)
+        num_bytes = batch.dictionary_bytes + self._num_bytes(rows)
         if num_bytes > retained_bytes:
             # A file whose rows differ much in size: a scan has seen only some.
             if num_bytes > self._limit_bytes:
-                raise self._too_large(file, index, num_bytes)
+                raise self._too_large(batch, num_bytes)
             self._lease.change(packed_bytes + num_bytes, num_bytes)
-        batch.validate(full=True)
-        part_rows = max(1, _PART_BYTES * batch.num_rows // max(1, num_bytes))
+        rows.validate(full=True)
+        part_rows = max(1, _PART_BYTES * rows.num_rows // max(1, num_bytes))
         for first in range(first_row, end_row, part_rows):
-            part = batch.slice(first, min(part_rows, end_row - first))
-            yield with_types(part, survey.columns)
+            part = rows.slice(first, min(part_rows, end_row - first))
+            yield with_types(part, self._survey.schema)
 
-    def _parts(self, file_index: int, index: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+    def _parts(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Rows that are copied out of the map, as many at a time as fit."""
-        survey, file = self._survey, self._survey.scanned[file_index]
-        limit_bytes = self._limit_bytes - file.dictionary_bytes
+        survey = self._survey
+        limit_bytes = self._limit_bytes - batch.dictionary_bytes
         part_bytes = min(_PART_BYTES, limit_bytes)
-        opened = self._open(file_index)
-        batch = opened.read_batch(index, survey.columns.names)
+        opened = self._open(batch.file_index)
+        rows = opened.read_batch(batch.index, survey.schema.names)
         part_rows = max(1, part_bytes // survey.max_row_bytes)
         while first_row < end_row:
             num_rows = min(part_rows, end_row - first_row)
             while (
-                num_bytes := self._part_bytes(batch.slice(first_row, num_rows))
+                num_bytes := self._num_bytes(rows.slice(first_row, num_rows))
             ) > part_bytes and num_rows > 1:
                 num_rows //= 2
             if num_bytes > limit_bytes:
                 raise BudgetExceeded(
-                    f"{file.file.path}: row {self._first_row(file, index) + first_row} takes {format_size(num_bytes)}, "
-                    f"and two such rows must fit, but {self._share.name} may hold "
+                    f"{survey.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
+                    f"{format_size(num_bytes)}, and two such rows must fit, but {self._share.name} may hold "
                     f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
                 )
-            self._lease.move_on(file.dictionary_bytes + num_bytes, file.dictionary_bytes + num_bytes)
+            leased_bytes = batch.dictionary_bytes + num_bytes
+            self._lease.move_on(leased_bytes, leased_bytes)
             arrays = []
-            for array, field in zip(batch.columns, survey.columns, strict=True):
+            for array, field in zip(rows.columns, survey.schema, strict=True):
                 arrays.append(_copied(array.slice(first_row, num_rows), field.type))
                 opened.give_back_pages()
-            yield pa.RecordBatch.from_arrays(arrays, schema=survey.columns)
+            yield pa.RecordBatch.from_arrays(arrays, schema=survey.schema)
             first_row += num_rows
 
-    def _part_bytes(self, rows: pa.RecordBatch) -> int:
-        pairs = zip(rows.columns, self._survey.columns, strict=True)
+    def _num_bytes(self, rows: pa.RecordBatch) -> int:
+        pairs = zip(rows.columns, self._survey.schema, strict=True)
         return sum(_num_bytes(array, field.type) for array, field in pairs)
-
-    def _first_row(self, file: IpcFile, index: int) -> int:
-        return sum(message.num_rows for message in file.batches[:index])
 
     def _open(self, file_index: int) -> OpenIpc:
         """One file at a time, since it holds its dictionaries."""
@@ -496,18 +287,20 @@ class IpcDecoder(BlockDecoder):
             if self._opened is not None:
                 self._opened[1].close()
                 self._opened = None
-            self._opened = file_index, OpenIpc(self._survey.scanned[file_index].file)
+            opened = OpenIpc(self._survey.files[file_index], self._survey.messages[file_index])
+            self._opened = file_index, opened
         return self._opened[1]
 
-    def _too_large(self, file: IpcFile, index: int, num_bytes: int) -> BudgetExceeded:
+    def _too_large(self, batch: IpcBatch, num_bytes: int) -> BudgetExceeded:
         how, needed_bytes = "is read some rows at a time", self._survey.least_bytes
-        if file.is_whole:
+        if batch.is_whole:
             how = "is decoded whole, beside the one before it"
-            needed_bytes = self._survey.packed_bytes + 2 * (file.dictionary_bytes + num_bytes)
+            needed_bytes = self._survey.packed_bytes + 2 * (batch.dictionary_bytes + num_bytes)
         return BudgetExceeded(
-            f"{file.file.path}: record batch {index} has {format_size(num_bytes)} and {how}, which needs "
-            f"{format_size(needed_bytes)}, but {self._share.name} may hold {format_size(self._share.limit_bytes)}; "
-            f"raise {self._share.setting}, read fewer columns, or write smaller record batches (penstock rewrite)"
+            f"{self._survey.files[batch.file_index].path}: record batch {batch.index} has {format_size(num_bytes)} and "
+            f"{how}, which needs {format_size(needed_bytes)}, but {self._share.name} may hold "
+            f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
+            "smaller record batches (penstock rewrite)"
         )
 
 
