@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded
-from penstock.metrics.spill import NUM_PARTS, GroupRows, by_rank, rows_of
+from penstock.metrics.spool import NUM_PARTS, GroupRows, by_rank, rows_of
 
 
 def some_rows(num_rows, num_groups=50, seed=0, dtype=np.float32):
@@ -31,7 +31,7 @@ def in_order(rows):
 @pytest.fixture(params=["loose", "blocks", "spilled"])
 def options(request, monkeypatch, tmp_path):
     if request.param == "blocks":
-        monkeypatch.setattr("penstock.metrics.spill._BLOCK_ROWS", 100)
+        monkeypatch.setattr("penstock.metrics.spool._BLOCK_ROWS", 100)
     return {"limit_bytes": 3000 if request.param == "spilled" else 1 << 20, "folder": tmp_path}
 
 

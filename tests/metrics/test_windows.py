@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import CheckpointError, DataError
-from penstock.metrics.decay_auc import DecayAUC
+from penstock.metrics.auc import DecayAUC
 from penstock.metrics.regression import MeanAbsoluteError
 from penstock.metrics.windows import TrainMetricWrapper, window_misfit
 from tests.metrics.ranks import on_ranks

@@ -12,8 +12,8 @@ from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
+    from penstock.metrics.sections import MetricConfig, TrainMetricConfig
     from penstock.models.sections import LossConfig, TaskTower
-    from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from penstock.config.errors import Problem
 from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
 from penstock.loops.sections import EarlyStopping, TrainConfig
+from penstock.metrics.sections import Best, best_value
 from penstock.optim.sections import MetricMode
-from penstock.pipeline.best import BEST_NEAR_1, LARGER_IS_BETTER, is_one_of, smaller_is_better
+from penstock.pipeline.best import smaller_is_better
 
 BEST_METRIC = "export_config.best_exporter_metric"
 NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
@@ -53,7 +54,7 @@ def early_stopping_problems(
         problem = wrong_direction(section.metric, section.mode is MetricMode.max, losses, own)
         if problem is not None:
             yield Problem("train_config.early_stopping.mode", f"is {section.mode}, but {problem}")
-    if section.min_delta >= 1 and section.metric not in own and is_one_of(section.metric, LARGER_IS_BETTER):
+    if section.min_delta >= 1 and section.metric not in own and best_value(section.metric) is Best.max:
         message = (
             f"is {section.min_delta}, but {section.metric} is between 0 and 1 and never gets so much better"
         )
@@ -82,7 +83,7 @@ def evaluates_on_the_way(train: TrainConfig) -> bool:
 
 def has_no_direction(metric: str, own: Collection[str]) -> bool:
     """Whether neither more nor less of it is better."""
-    return metric not in own and is_one_of(metric, {BEST_NEAR_1})
+    return metric not in own and best_value(metric) is Best.one
 
 
 def wrong_direction(
@@ -93,7 +94,7 @@ def wrong_direction(
         return None
     if larger and smaller_is_better(metric, losses):
         return f"less {metric} is better"
-    if not larger and metric not in losses and is_one_of(metric, LARGER_IS_BETTER):
+    if not larger and metric not in losses and best_value(metric) is Best.max:
         return f"more {metric} is better"
     return None
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 
 MOST_GROUPS = 20
@@ -15,7 +14,7 @@ def group_auc(metrics: Mapping[str, BoundMetric]) -> list[dict[str, Any]]:
     `auc` is None where a group has rows of one class only.
     """
     for bound in metrics.values():
-        if isinstance(bound.metric, GroupedAUC):
+        if hasattr(bound.metric, "largest_groups"):
             found = bound.metric.largest_groups(MOST_GROUPS)
             return [{"group": group, "rows": num_rows, "auc": area} for group, num_rows, area in found]
     return []

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
-from penstock.metrics.memory import divided, hold_within, needs_of
+from penstock.metrics.metric import divided, hold_within, needs_of
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import MemoryBudget, Share
 
@@ -28,11 +28,11 @@ def share_metrics(
     least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
     if ample < NOTEWORTHY_BYTES:
         return
-    largest = max(needs, key=lambda key: needs[key].least_bytes)
+    largest = max(needs, key=lambda key: needs[key].min_bytes)
     left = max(0, budget.unshared_bytes)
     if least > left:
         raise BudgetExceeded(
-            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].least_bytes)} of "
+            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
             f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
             f"{_advice(metrics[largest], section)}, or raise memory.limit"
         )

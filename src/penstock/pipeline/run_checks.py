@@ -14,7 +14,6 @@ from penstock.config.section import Section
 from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
 from penstock.models.sections.towers import TowerOptions
-from penstock.pipeline.class_checks import class_findings
 from penstock.pipeline.table_checks import (
     factorisation_findings,
     optimizer_findings,
@@ -59,12 +58,20 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
     yield from _repeated(("metrics",), "", [_chosen_name(metric, "metric") for metric in model.metrics])
     yield from _repeated(("losses",), "", [_chosen_name(loss, "loss") for loss in model.losses])
     yield from _metrics_named_as_losses(model)
-    yield from class_findings(model)
+    yield from _class_findings(model)
     chosen = model.chosen("model")
     if chosen is not None and isinstance(chosen[1], GroupedModel):
         yield from _below(("feature_groups",), _model_groups(chosen[0], chosen[1], model.feature_groups))
         wide_width = getattr(chosen[1], "wide_embedding_dim", 0)
         yield from width_findings((chosen[0], "wide_embedding_dim"), wide_width)
+
+
+def _class_findings(task: ModelConfig | TowerOptions) -> Iterator[Finding]:
+    for key in ("metrics", "train_metrics"):
+        for index, metric in enumerate(getattr(task, key)):
+            name, section = metric.chosen("metric")
+            for place, message in section.class_problems(task.num_class):
+                yield Finding((key, index, name, *place), message)
 
 
 def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Iterator[Finding]:
@@ -104,7 +111,7 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
     for index, tower in enumerate(towers):
         place = (chosen[0], "task_towers", index)
         yield from _below(place, _metrics_named_as_losses(tower))
-        yield from _below(place, class_findings(tower))
+        yield from _below(place, _class_findings(tower))
         for field, known, kind in (
             ("label_name", data.label_fields, "label in data_config.label_fields"),
             ("task_space_indicator_label", data.label_fields, "label in data_config.label_fields"),

@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 
 from penstock.config.markers import Later, Refused
 from penstock.config.section import Section
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.sections.layers import VariationalDropout
 from penstock.models.sections.losses import LossConfig
@@ -37,7 +38,6 @@ from penstock.models.sections.rank import (
 )
 from penstock.models.sections.semantic_ids import SidRqkmeans, SidRqvae
 from penstock.models.sections.towers import TowerOptions
-from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
 class Kernel(StrEnum):

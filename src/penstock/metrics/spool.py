@@ -1,4 +1,4 @@
-"""Rows of groups in bounded memory: beyond a byte limit they go to disk, parted by the hash of their group."""
+"""Rows that metrics keep until the value is computed: in memory up to a limit in bytes, then in temporary files."""
 
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -17,19 +17,56 @@ Rows = NDArray[np.void]
 
 LIMIT_BYTES = 256 * MIB
 """About 20 million rows with a float32 prediction and a binary label."""
-LEAST_LIMIT_BYTES = 8 * MIB
+MIN_LIMIT_BYTES = 8 * MIB
 """With less, what is written of a part at a time would be too little."""
-ROW_BYTES = 24
-"""Of a row at the most."""
+MAX_ROW_BYTES = 24
 NUM_PARTS = 256
 """Parts of many rows: one part of a set 256 times as large as the limit is as large as the limit."""
 _BLOCK_ROWS = 1 << 18
-"""Rows that are parted at a time, so that each of them is at hand in a processor's cache."""
+"""Rows that are parted at a time, so that they stay in a processor's cache."""
 _MAX_CHUNKS = 1024
 
 
+class Spool:
+    """Files of records in a temporary folder, which goes with `clear`, or when the spool is no longer used."""
+
+    def __init__(self, content: str, folder: Path | None = None) -> None:
+        """`content` names the records in errors. The files go under `folder`, or where the system says (TMPDIR)."""
+        self._content, self.folder = content, folder
+        self._files: tempfile.TemporaryDirectory[str] | None = None
+        self.num_bytes = 0
+
+    def append(self, name: str, *parts: NDArray[np.void]) -> None:
+        """Write records behind those that the file has."""
+        num_bytes = sum(part.nbytes for part in parts)
+        if not num_bytes:
+            return
+        if self._files is None:
+            self._files = tempfile.TemporaryDirectory(prefix="penstock-metrics-", dir=self.folder)
+        try:
+            with Path(self._files.name, name).open("ab") as file:
+                file.write(b"".join(part.tobytes() for part in parts))
+        except OSError as error:
+            raise BudgetExceeded(
+                f"{self._files.name}: {format_size(self.num_bytes + num_bytes)} of {self._content} do not fit there "
+                f"({error}); set TMPDIR to a folder with room"
+            ) from error
+        self.num_bytes += num_bytes
+
+    def read(self, name: str, dtype: np.dtype[np.void], start: int = 0, count: int = -1) -> NDArray[np.void]:
+        """So many records from `start` on, as far as there are any; read, since mapped pages stay in memory."""
+        path = Path(self._files.name, name) if self._files else None
+        if path is None or not path.exists():
+            return np.empty(0, dtype)
+        return np.fromfile(path, dtype, count, offset=start * dtype.itemsize)
+
+    def clear(self) -> None:
+        if self._files is not None:
+            self._files.cleanup()
+        self._files, self.num_bytes = None, 0
+
+
 def row_dtype(pred: Any, target: Any) -> np.dtype[np.void]:
-    """The record of a row with columns of these types."""
     return np.dtype([("key", np.uint64), ("pred", pred), ("target", target)])
 
 
@@ -44,7 +81,7 @@ def rows_of(keys: NDArray[Any], preds: NDArray[Any], target: NDArray[Any]) -> Ro
 
 
 def working_bytes(num_rows: int) -> int:
-    """What parting a block of rows, or the value of one part, takes for a moment."""
+    """What parting a block of rows, or computing the value of one part, takes for a moment."""
     return min(96 * num_rows, max(16 * MIB, num_rows // 2))
 
 
@@ -59,19 +96,21 @@ class _Block(NamedTuple):
 
 
 class GroupRows:
-    """Rows in memory up to `limit_bytes`, then in temporary files that last as long as the rows are needed.
+    """Rows in memory up to `limit_bytes`, then in files, parted by the hash of their group.
 
-    All rows of a group are in one part, so that one part at a time answers for its groups.
+    All rows of a group are in one part, so that the value of its groups needs one part at a time.
     """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
-        """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
-        self.limit_bytes, self._parent = limit_bytes, folder
-        self._spilled: tempfile.TemporaryDirectory[str] | None = None
-        self._dtypes: list[np.dtype[np.void]] = []  # of spilled rows; a file holds records of one kind
+        self.limit_bytes = limit_bytes
+        self._spool = Spool("grouped rows", folder)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._dtypes: list[np.dtype[np.void]] = []  # of spooled rows; a file holds records of one kind
         self._loose: list[Rows] = []
         self._blocks: list[_Block] = []
-        self.num_rows = self._num_loose = self._held_bytes = self._spilled_bytes = 0
+        self.num_rows = self._num_loose = self.held_bytes = 0
 
     def add(self, rows: Rows) -> None:
         """Keep rows; the array must not be changed afterwards."""
@@ -80,8 +119,8 @@ class GroupRows:
         self._loose.append(rows)
         self.num_rows += len(rows)
         self._num_loose += len(rows)
-        self._held_bytes += rows.nbytes
-        if self._held_bytes > self.limit_bytes:
+        self.held_bytes += rows.nbytes
+        if self.held_bytes > self.limit_bytes:
             self._spill()
         elif self._num_loose >= _BLOCK_ROWS:
             self._part_loose()
@@ -93,7 +132,7 @@ class GroupRows:
         blocks = [*self._blocks, *([_parted(np.concatenate(self._loose))] if self._loose else [])]
         for number in range(NUM_PARTS):
             found = [block.part(number) for block in blocks]
-            found += [np.fromfile(file, dtype) for file, dtype in self._files(number) if file.exists()]
+            found += [self._spool.read(name, dtype) for name, dtype in self._files(number)]
             yield np.concatenate(found) if found else _NO_ROWS
 
     def whole(self) -> Rows:
@@ -108,33 +147,22 @@ class GroupRows:
 
     @property
     def is_spilled(self) -> bool:
-        """Whether there are rows on disk."""
-        return self._spilled is not None
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the rows in memory."""
-        return self._held_bytes
+        return self._spool.num_bytes > 0
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all rows, in memory and on disk."""
-        return self._spilled_bytes + self._held_bytes
+        """Of all rows, in memory and on disk."""
+        return self._spool.num_bytes + self.held_bytes
 
     def clear(self) -> None:
-        """Forget all rows and remove the files."""
-        if self._spilled is not None:
-            self._spilled.cleanup()
-        self._spilled = None
-        self._dtypes, self._loose, self._blocks = [], [], []
-        self.num_rows = self._num_loose = self._held_bytes = self._spilled_bytes = 0
+        self._spool.clear()
+        self._forget()
 
     def without_rows(self) -> "GroupRows":
-        """Another with the same limit, empty."""
-        return GroupRows(self.limit_bytes, self._parent)
+        return GroupRows(self.limit_bytes, self._spool.folder)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "GroupRows":
-        """The same rows in files of its own."""
+        """The same rows in other files."""
         other = self.without_rows()
         for rows in self.whole_or_parts():
             other.add(rows)
@@ -147,36 +175,16 @@ class GroupRows:
 
     def _spill(self) -> None:
         self._part_loose()
-        if self._spilled is None:
-            self._spilled = tempfile.TemporaryDirectory(prefix="penstock-groups-", dir=self._parent)
         self._dtypes += {block.rows.dtype for block in self._blocks} - set(self._dtypes)
-        try:
-            for number in range(NUM_PARTS):
-                self._append(number)
-        except OSError as error:
-            raise BudgetExceeded(
-                f"{self._spilled.name}: {format_size(self.num_bytes)} of grouped rows do not fit there ({error}); "
-                "set TMPDIR to a folder with room"
-            ) from error
-        self._spilled_bytes += self._held_bytes
-        self._blocks, self._held_bytes = [], 0
+        for number in range(NUM_PARTS):
+            for name, dtype in self._files(number):
+                parts = [block.part(number) for block in self._blocks if block.rows.dtype == dtype]
+                self._spool.append(name, *parts)
+        self._blocks, self.held_bytes = [], 0
 
-    def _append(self, number: int) -> None:
-        """Write one part of the blocks behind what its files have."""
-        for path, dtype in self._files(number):
-            content = b"".join(
-                block.part(number).tobytes() for block in self._blocks if block.rows.dtype == dtype
-            )
-            if content:
-                with path.open("ab") as file:
-                    file.write(content)
-
-    def _files(self, number: int) -> list[tuple[Path, np.dtype[np.void]]]:
+    def _files(self, number: int) -> list[tuple[str, np.dtype[np.void]]]:
         """The files of a part, and the records that each has."""
-        if self._spilled is None:
-            return []
-        folder = Path(self._spilled.name)
-        return [(folder / f"{number:03d}-{kind}", dtype) for kind, dtype in enumerate(self._dtypes)]
+        return [(f"{number:03d}-{kind}", dtype) for kind, dtype in enumerate(self._dtypes)]
 
 
 def _parted(rows: Rows) -> _Block:
@@ -186,7 +194,7 @@ def _parted(rows: Rows) -> _Block:
 
 
 def by_rank(rows: Rows, num_ranks: int) -> list[Rows]:
-    """The rows that each rank answers for; by other bits of the hash than the parts."""
+    """The rows that each rank computes; by other bits of the hash than the parts."""
     hashes = mixed(np.array(rows["key"])) & np.uint64(0xFFFFFFFF)
     block = _sorted_by((hashes % np.uint64(num_ranks)).astype(np.int64), rows, num_ranks)
     return [block.part(rank) for rank in range(num_ranks)]
