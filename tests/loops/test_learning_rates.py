@@ -7,8 +7,8 @@ from torch import nn
 from penstock.config.errors import ConfigError
 from penstock.loops.learning_rates import LearningRates
 from penstock.loops.progress import TrainingProgress
-from penstock.optim.plateau import PlateauSchedule
-from penstock.optim.sections import ReduceOnPlateauLR
+from penstock.optim.schedules import PlateauSchedule
+from penstock.optim.sections.schedules import ReduceOnPlateauLR
 
 
 class Halving:

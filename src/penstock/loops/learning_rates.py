@@ -8,9 +8,8 @@ import torch
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.loops.progress import TrainingProgress
-from penstock.optim.plateau import plateaus
-from penstock.optim.rates import set_learning_rate
-from penstock.optim.schedules import Schedule
+from penstock.optim.dense import set_learning_rate
+from penstock.optim.schedules import Schedule, plateaus
 from penstock.runtime.state import State
 
 

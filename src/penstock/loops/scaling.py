@@ -14,7 +14,7 @@ from torch import nn
 
 from penstock.loops.sections import GradScaler
 from penstock.models.model import Model
-from penstock.optim.table_kernels import table_kernels
+from penstock.optim.row_adam import table_kernels
 from penstock.runtime.state import State
 
 

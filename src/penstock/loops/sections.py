@@ -18,7 +18,8 @@ from penstock.config.nearest import hint
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
 from penstock.features.sections import ParameterConstraints
-from penstock.optim.sections import DenseOptimizer, MetricMode, SparseOptimizer
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
+from penstock.optim.sections.schedules import MetricMode
 
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
 """What TensorBoard files may hold."""

@@ -11,7 +11,7 @@ from penstock.export.sections import ExportConfig
 from penstock.loops.early_stopping import EarlyStop
 from penstock.loops.sections import EarlyStopping
 from penstock.metrics.sections import Best, best_value
-from penstock.optim.sections import MetricMode
+from penstock.optim.sections.schedules import MetricMode
 
 EvaluationRecord = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
 from penstock.loops.sections import EarlyStopping, TrainConfig
 from penstock.metrics.sections import Best, best_value
-from penstock.optim.sections import MetricMode
+from penstock.optim.sections.schedules import MetricMode
 from penstock.pipeline.best import smaller_is_better
 
 BEST_METRIC = "export_config.best_exporter_metric"

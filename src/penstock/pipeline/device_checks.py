@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from penstock.config.errors import Problem
 from penstock.loops.sections import TrainConfig
-from penstock.optim.kernels import needs_device, sparse_problems
 from penstock.optim.sections import SparseOptimizer
 from penstock.runtime.world import World
 
@@ -22,8 +21,8 @@ def device_problems(train: TrainConfig | None) -> Iterator[Problem]:
 
 def _table_problems(section: SparseOptimizer) -> Iterator[Problem]:
     device_type = "cpu"
-    if needs_device(section):
+    if section.needs_device():
         from penstock.distributed.groups import compute_device
 
         device_type = compute_device(World()).type
-    yield from sparse_problems(section, device_type)
+    yield from section.problems(device_type)

@@ -4,9 +4,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from penstock.config.errors import Problem
 from penstock.loops.sections import TrainConfig
-from penstock.optim.sections import MetricMode, ReduceOnPlateauLR, SparseOptimizer, minimum_problem
-from penstock.optim.sections.dense import DenseOptimizerOptions
-from penstock.optim.sections.schedules import WarmupOptions
+from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
+from penstock.optim.sections.schedules import (
+    MetricMode,
+    ReduceOnPlateauLR,
+    minimum_problem,
+    warm_up_problem,
+)
 from penstock.pipeline.deciding_metrics import (
     NO_DIRECTION,
     cadence_problems,
@@ -25,20 +29,9 @@ def rate_problems(train: TrainConfig | None) -> Iterator[Problem]:
         problem = minimum_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
         if problem is not None:
             yield Problem(f"{path}.{schedule[0]}.min_learning_rate", problem)
-        warm_up = _warm_up_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
+        warm_up = warm_up_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
         if warm_up is not None:
             yield Problem(f"{path}.{schedule[0]}.warmup_learning_rate", warm_up)
-
-
-def _warm_up_problem(schedule: object, base: float, base_name: str) -> str | None:
-    if not isinstance(schedule, WarmupOptions) or not schedule.warmup_learning_rate:
-        return None
-    start = schedule.warmup_learning_rate
-    if not schedule.warmup_size:
-        return f"is {start}, but the warm-up has no steps; set warmup_size"
-    if 0.0 < base < start:
-        return f"is {start}, above {base_name} {base}, to which a warm-up rises; lower one or raise the other"
-    return None
 
 
 def plateau_problems(
