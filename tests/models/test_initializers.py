@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from penstock.config.errors import ConfigError
-from penstock.models.initializers import INITIALIZERS, parse_initializer
+from penstock.models.table_plan import INITIALIZERS, parse_initializer
 
 
 def test_a_call_with_numbers():

@@ -17,7 +17,7 @@ from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
     from penstock.models.sections import ModelConfig
-    from penstock.models.sections import WideAndDeep as WideAndDeepSection
+    from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 
 
 class WideAndDeep(Model):

@@ -12,7 +12,8 @@ from penstock.config.nearest import hint
 from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
 from penstock.features.sections.named import NamedFeature, named_features
-from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
 from penstock.models.sections.towers import TowerOptions
 from penstock.pipeline.table_checks import (
     factorisation_findings,

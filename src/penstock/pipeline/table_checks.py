@@ -8,7 +8,9 @@ from penstock.features.sections.named import NamedFeature
 from penstock.features.sections.options import ID_SIZES
 from penstock.features.sections.table_shape import WIDTH_STEP, has_table, table_rows
 from penstock.loops.sections import TrainConfig
-from penstock.models.sections import DeepFM, FeatureGroupConfig, ModelConfig
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.groups import FeatureGroupConfig
+from penstock.models.sections.rank import DeepFM
 
 _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
 """What features that share a table must agree on, beside its rows."""

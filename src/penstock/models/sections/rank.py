@@ -13,9 +13,9 @@ from penstock.models.sections.layers import (
     Cross,
     CrossV2,
     MaskNetModule,
+    Similarity,
     WuKongLayer,
 )
-from penstock.models.sections.similarity import Similarity
 from penstock.models.sections.towers import DINTower, Tower
 
 
