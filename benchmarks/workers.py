@@ -28,8 +28,7 @@ from penstock.batching.workers.choice import Workers
 from penstock.batching.workers.counting import arena_bytes
 from penstock.config.sizes import format_size
 from penstock.features.build import build_features
-from penstock.features.columns import DenseColumn
-from penstock.features.feature import Feature
+from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.readers.origin import with_row_ids

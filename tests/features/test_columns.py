@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from penstock.features.columns import SparseColumn, fill_missing, one_per_row, row_of_value, sum_by_row
+from penstock.features.feature import SparseColumn, fill_missing, one_per_row, row_of_value, sum_by_row
 
 
 def test_lengths_of_one_value_in_every_row_take_no_memory_for_any_number_of_rows():

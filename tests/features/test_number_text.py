@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.features.number_text import parse_numbers
-from penstock.features.text import BadToken, Text, text_of
+from penstock.features.text import BadToken, Text, parse_numbers, text_of
 
 
 @given(st.lists(st.lists(st.floats(allow_nan=False))))
@@ -92,7 +91,7 @@ def test_a_bad_token_that_is_no_utf_8_can_be_told():
 
 def test_numbers_do_not_load_the_kernels():
     code = (
-        "import sys; from penstock.features.number_text import parse_numbers; "
+        "import sys; from penstock.features.text import parse_numbers; "
         "from penstock.features.text import text_of; parse_numbers(text_of(['1|2']), b'|'); "
         "sys.exit('numba' in sys.modules)"
     )

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.features.columns import DenseColumn, SparseColumn
-from penstock.features.feature import TableSpec
+from penstock.features.feature import DenseColumn, SparseColumn, TableSpec
 from penstock.features.parser import UNKNOWN_ROW, Parser
 from penstock.readers.origin import ROW_COLUMN
 

@@ -43,7 +43,7 @@ def batch_of(ids: list[list[int]], numbers: list[float], nullable: list[float | 
 
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(plain, "_MIN_ROWS", 1)
 
 
 FLOATS = st.floats(-5, 5, width=32)

@@ -3,14 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.features.sections import (
-    FeatureConfig,
-    FgMode,
-    IdFeature,
-    KvDotProduct,
-    ParsingSection,
-    RawFeature,
-)
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
+from penstock.features.sections.types import IdFeature, KvDotProduct, RawFeature
 
 
 def id_feature(**options):

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from penstock.features.bad_value import BadValue
+from penstock.features.feature import BadValue
 from penstock.features.parser import Parser
-from penstock.features.side_columns import SideColumns, read_mask, read_sessions
+from penstock.features.task_columns import SideColumns, read_mask, read_sessions
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.list_(pa.int8(), 3), pa.list_(pa.float64())])

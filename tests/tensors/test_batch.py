@@ -7,7 +7,7 @@ import torch
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
-from penstock.features.columns import SparseColumn
+from penstock.features.feature import SparseColumn
 from penstock.features.parser import ParsedBatch
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack

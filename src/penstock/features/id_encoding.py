@@ -18,12 +18,12 @@ from typing import Protocol
 import numpy as np
 
 from penstock.config.errors import ConfigError
-from penstock.features.columns import Int64Array
-from penstock.features.sections import IdFeature
-from penstock.features.sections.table_shape import (
+from penstock.features.feature import Int64Array
+from penstock.features.sections.types import (
     DEFAULT_ROW,
     FIRST_VOCABULARY_ROW,
     UNKNOWN_ROW,
+    IdFeature,
     table_rows,
 )
 from penstock.features.text import (

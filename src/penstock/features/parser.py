@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import (
+from penstock.features.fast_path import FastPath, PlainColumns, fast_path_of
+from penstock.features.feature import (
+    BadValue,
     BoolArray,
     Column,
     DenseColumn,
+    Feature,
     Float32Array,
     Int64Array,
     NumberArray,
     SparseColumn,
+    TableSpec,
     one_per_row,
     row_of_value,
 )
-from penstock.features.feature import Feature, TableSpec
-from penstock.features.labels import read_label, read_sample_weight
-from penstock.features.plain import PlainColumns, PlainLane, lane_of
-from penstock.features.side_columns import SideArray, SideColumns
+from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
 from penstock.readers.origin import ROW_COLUMN, locate
 
 UNKNOWN_ROW = -1
@@ -156,8 +156,8 @@ class Parser:
         return replace(self._without_features.parse(batch, with_labels), plain=plain)
 
     @cached_property
-    def _lane(self) -> PlainLane | None:
-        return lane_of(self.features)
+    def _lane(self) -> FastPath | None:
+        return fast_path_of(self.features)
 
     @cached_property
     def _without_features(self) -> "Parser":

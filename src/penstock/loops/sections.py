@@ -17,7 +17,7 @@ from penstock.config.markers import Ignored, Later, Refused
 from penstock.config.nearest import hint
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
-from penstock.features.sections import ParameterConstraints
+from penstock.features.sections.options import ParameterConstraints
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import MetricMode
 

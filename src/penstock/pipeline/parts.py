@@ -8,7 +8,7 @@ import pyarrow as pa
 from penstock.features.build import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
-from penstock.features.side_columns import SideColumns
+from penstock.features.task_columns import SideColumns
 from penstock.models import build_model as build_model_of
 from penstock.models.sections import ModelConfig
 from penstock.pipeline.grouping import columns_of

@@ -11,7 +11,7 @@ from penstock.config.findings import Finding
 from penstock.config.nearest import hint
 from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
-from penstock.features.sections.named import NamedFeature, named_features
+from penstock.features.sections import NamedFeature, named_features
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
 from penstock.models.sections.towers import TowerOptions

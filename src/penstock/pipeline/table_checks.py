@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.config.findings import Finding
-from penstock.features.sections.named import NamedFeature
+from penstock.features.sections import NamedFeature
 from penstock.features.sections.options import ID_SIZES
-from penstock.features.sections.table_shape import WIDTH_STEP, has_table, table_rows
+from penstock.features.sections.types import WIDTH_STEP, has_table, table_rows
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.groups import FeatureGroupConfig

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.features.columns import Float32Array, Int64Array
-from penstock.features.feature import Feature
+from penstock.features.feature import Feature, Float32Array, Int64Array
 from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds
 from penstock.features.raw_feature import DenseNumbers
 
-_LEAST_ROWS = 256
+_MIN_ROWS = 256
 """Smaller batches gain nothing."""
 
 
@@ -34,8 +33,8 @@ class PlainColumns:
     numbers_BD: Float32Array
 
 
-class PlainLane:
-    """Packs the plain columns of record batches; `lane_of` says whether there is one."""
+class FastPath:
+    """Packs the plain columns of record batches; `fast_path_of` says whether there is one."""
 
     def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
         self._id_names = tuple(feature.name for feature in ids)
@@ -47,11 +46,11 @@ class PlainLane:
             feature.numbers.default[0] if len(feature.numbers.default) else np.nan for feature in numbers
         ]
         self._nulls = np.array(defaults, np.float32).view(np.uint32)
-        self._known: tuple[pa.Schema, ColumnPlaces | None] = pa.schema([]), None
+        self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
 
     def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
         """The columns of a batch; None where a feature has to look at it."""
-        if batch.num_rows < _LEAST_ROWS:
+        if batch.num_rows < _MIN_ROWS:
             return None
         schema, places = self._known
         if not batch.schema.equals(schema):
@@ -68,7 +67,7 @@ class PlainLane:
         with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
             self._copied(0, address, (nothing, nothing))
 
-    def _find(self, schema: pa.Schema) -> "ColumnPlaces | None":
+    def _find(self, schema: pa.Schema) -> "ColumnIndices | None":
         """Which columns the features read; None where one is not of the type that can be copied."""
         ids = [schema.get_field_index(name) for name in self._id_columns]
         numbers = [schema.get_field_index(name) for name in self._number_columns]
@@ -77,7 +76,7 @@ class PlainLane:
             return None
         return np.array(ids, np.int64), np.array(numbers, np.int64)
 
-    def _copied(self, num_rows: int, address: int, places: "ColumnPlaces") -> PlainColumns | None:
+    def _copied(self, num_rows: int, address: int, places: "ColumnIndices") -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
         ids_FB = np.empty((len(places[0]), num_rows), np.int64)
@@ -88,7 +87,7 @@ class PlainLane:
         return PlainColumns(self._id_names, ids_FB, self._number_names, numbers_BD) if is_plain else None
 
 
-ColumnPlaces = tuple[Int64Array, Int64Array]
+ColumnIndices = tuple[Int64Array, Int64Array]
 """Which columns of a schema are ids, and which are numbers."""
 
 
@@ -103,13 +102,13 @@ _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def lane_of(features: Sequence[Feature]) -> PlainLane | None:
+def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
     """The lane of a run; None where a feature does more than copy."""
     ids = [feature for feature in features if isinstance(feature, SparseIds) and _copies_ids(feature)]
     numbers = [
         feature for feature in features if isinstance(feature, DenseNumbers) and _copies_numbers(feature)
     ]
-    return PlainLane(ids, numbers) if len(ids) + len(numbers) == len(features) else None
+    return FastPath(ids, numbers) if len(ids) + len(numbers) == len(features) else None
 
 
 def _copies_ids(feature: SparseIds) -> bool:

@@ -1,4 +1,4 @@
-"""Columns beside features and labels that a task needs: masks of classes, and the sessions of rows."""
+"""What a task needs beside features: labels, sample weights, masks of classes, and the sessions of rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,49 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.features.arrow_input import read_cells
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import Int64Array, row_of_value
+from penstock.features.feature import BadValue, BoolArray, Float32Array, Int64Array, NumberArray, row_of_value
 from penstock.features.text import Text
+
+
+def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = False) -> NumberArray:
+    """Integers and booleans as int64, other numbers as float32. A null or NaN is an error.
+
+    `binary`: so is what lies outside 0 to 1.
+    """
+    values = _one_number_per_row(batch, column, "label")
+    if binary:
+        _refuse((values < 0) | (values > 1), values, column, "is outside 0 to 1, the labels of a binary loss")
+    if values.dtype == np.int64:
+        return values
+    _refuse(np.isnan(values), values, column, "is no label; every row needs one")
+    return values.astype(np.float32, copy=False)
+
+
+def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32Array:
+    """Weights as float32: finite and not negative."""
+    weights = _one_number_per_row(batch, column, "sample weight").astype(np.float32, copy=False)
+    _refuse(~(np.isfinite(weights) & (weights >= 0)), weights, column, "is no sample weight: finite and >= 0")
+    return weights
+
+
+def _one_number_per_row(batch: pa.RecordBatch | pa.Table, column: str, role: str) -> NumberArray:
+    kind = batch.schema.field(column).type
+    if pa.types.is_nested(kind):
+        raise BadValue(column, None, None, f"is a {kind}; a {role} that is a list is not available yet")
+    cells = read_cells(batch, column)
+    if isinstance(cells.values, Text):
+        raise BadValue(column, None, None, f"is a {kind}; a {role} is a number")
+    missing = cells.lengths == 0
+    if missing.any():
+        raise BadValue(column, int(np.argmax(missing)), None, f"is null; every row needs a {role}")
+    return cells.values
+
+
+def _refuse(wrong: BoolArray, values: NumberArray, column: str, problem: str) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise BadValue(column, row, values[row].item(), problem)
+
 
 SideArray = NDArray[np.int8] | Int64Array
 
