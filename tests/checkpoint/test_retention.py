@@ -1,4 +1,4 @@
-from penstock.checkpoint.retention import stale
+from penstock.checkpoint.store import stale
 
 
 def test_the_newest_stay():

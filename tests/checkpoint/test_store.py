@@ -62,8 +62,7 @@ def test_parameters_and_views_are_filled_where_they_are(store):
 
 
 def test_tensors_larger_than_a_block_are_streamed(store, monkeypatch):
-    monkeypatch.setattr("penstock.checkpoint.safetensors_format.BLOCK_BYTES", 100)
-    monkeypatch.setattr("penstock.checkpoint.storage_reader.BLOCK_BYTES", 64)
+    monkeypatch.setattr("penstock.checkpoint.storage.BLOCK_BYTES", 64)
     table = torch.rand(101, 3)
     store.save(1, {"table": table}, {})
     loaded = torch.zeros(101, 3)
@@ -254,7 +253,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     store.save(1, tensors(), {})
-    monkeypatch.setattr("penstock.checkpoint.storage_writer.flush_to_disk", full)
+    monkeypatch.setattr("penstock.checkpoint.storage.flush_to_disk", full)
 
     with pytest.raises(CheckpointError, match="No space left on device"):
         store.save(2, tensors(), {})

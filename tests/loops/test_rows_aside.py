@@ -7,8 +7,7 @@ import torch
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
 from penstock.loops.rows_aside import first_bad_row, write_rows
-from penstock.tensors.batch import BASE, Batch
-from penstock.tensors.position import Position
+from penstock.tensors.batch import BASE, Batch, Position
 
 NAN, INF = float("nan"), float("inf")
 

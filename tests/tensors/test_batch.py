@@ -9,9 +9,8 @@ from torchrec.streamable import Pipelineable
 
 from penstock.features.feature import SparseColumn
 from penstock.features.parser import ParsedBatch
-from penstock.tensors.batch import Batch
+from penstock.tensors.batch import Batch, Position
 from penstock.tensors.packing import pack
-from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
 

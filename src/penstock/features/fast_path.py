@@ -1,7 +1,7 @@
 """Batches of nothing but plain columns, in one pass.
 
 Most numbers of a batch need nothing but to be copied and looked at once: ids that are rows of their table already, and
-numbers that are used as they are. Where all features of a run read such columns, this lane takes them; where one does
+numbers that are used as they are. Where all features of a run read such columns, this path takes them; where one does
 not, or where a value is not as it should be, it declines, and the features parse the batch one by one as ever. So it
 can only be faster, never different.
 """
@@ -103,7 +103,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
-    """The lane of a run; None where a feature does more than copy."""
+    """The fast path of a run; None where a feature does more than copy."""
     ids = [feature for feature in features if isinstance(feature, SparseIds) and _copies_ids(feature)]
     numbers = [
         feature for feature in features if isinstance(feature, DenseNumbers) and _copies_numbers(feature)

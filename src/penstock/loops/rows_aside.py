@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from penstock.readers.origin import locate
-from penstock.tensors.batch import Batch
-from penstock.tensors.position import Position
+from penstock.tensors.batch import Batch, Position
 
 
 def write_rows(path: Path, batch: Batch, predictions: Mapping[str, torch.Tensor]) -> None:

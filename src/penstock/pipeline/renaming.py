@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from penstock.checkpoint import Checkpoint, Difference
-from penstock.checkpoint.tensors import describe
+from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.distributed.state import load_model_state, model_state

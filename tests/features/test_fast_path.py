@@ -1,4 +1,4 @@
-"""The lane for plain columns gives what the features give, or declines."""
+"""The fast path gives what the features give, or declines."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.features import plain
+from penstock.features import fast_path
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
@@ -43,7 +43,7 @@ def batch_of(ids: list[list[int]], numbers: list[float], nullable: list[float | 
 
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "_MIN_ROWS", 1)
+    monkeypatch.setattr(fast_path, "_MIN_ROWS", 1)
 
 
 FLOATS = st.floats(-5, 5, width=32)
