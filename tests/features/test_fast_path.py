@@ -136,9 +136,9 @@ def test_a_batch_stays_as_it_is_while_others_are_parsed() -> None:
         assert batch.dense_features[BASE].values()[:, 0].tolist() == [row] * 2
 
 
-def test_one_feature_that_is_not_plain_closes_the_lane() -> None:
+def test_one_feature_that_is_not_plain_closes_the_path() -> None:
     hashed = {"id_feature": {"feature_name": "word", "hash_bucket_size": 10, "embedding_dim": 4}}
 
-    assert parser_of(*IDS, *NUMBERS)._lane is not None
-    assert parser_of(*IDS, {"raw_feature": {"feature_name": "vector", "value_dim": 2}})._lane is None
-    assert parser_of(hashed, mode="FG_NORMAL")._lane is None
+    assert parser_of(*IDS, *NUMBERS)._fast_path is not None
+    assert parser_of(*IDS, {"raw_feature": {"feature_name": "vector", "value_dim": 2}})._fast_path is None
+    assert parser_of(hashed, mode="FG_NORMAL")._fast_path is None
