@@ -3,13 +3,15 @@
 import errno
 import logging
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
-from penstock.checkpoint import CheckpointStore, open_checkpoint
+from penstock.checkpoint import CheckpointStore, open_checkpoint, stale
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.config.errors import CheckpointError
 
@@ -289,3 +291,22 @@ def test_a_changed_document_is_passed_over_with_its_checkpoint(store):
 
     assert store.latest_document("shuffle") == {"num_rows": 5}
     assert store.latest().step == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "keep", "protected", "gone"),
+    [
+        ([30, 10, 20], 2, (), [10]),
+        ([1, 2, 3, 4], 1, [2], [1, 3]),
+        ([1, 2, 3], 0, (), []),
+        ([1, 2], 5, (), []),
+    ],
+)
+def test_the_newest_and_the_protected_stay(steps, keep, protected, gone):
+    assert stale(steps, keep, protected) == gone
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, penstock.checkpoint; sys.exit('torch' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

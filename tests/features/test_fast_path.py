@@ -13,7 +13,6 @@ from penstock.features import fast_path
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.tensors.batch import BASE
 from penstock.tensors.packing import pack
 
 IDS = [
@@ -68,15 +67,6 @@ def test_the_lane_packs_the_same_batch(num_rows: int, start: int, data: st.DataO
     assert all(np.array_equal(one[name].numpy(), other[name].numpy()) for name in one)
 
 
-def test_features_in_another_order_of_kinds() -> None:
-    parser = parser_of(NUMBERS[0], IDS[0], NUMBERS[1], IDS[1], IDS[2])
-    batch = batch_of([[1, 2], [3, 4], [5, 6]], [0.5, 1.5], [None, 2.5])
-    one, other = pack(parser.parse_fast(batch)), pack(parser.parse(batch))
-
-    assert one.sparse_features[BASE].keys() == other.sparse_features[BASE].keys()
-    assert one.dense_features[BASE].keys() == other.dense_features[BASE].keys()
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -124,16 +114,6 @@ def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:
 
     assert parser.parse_fast(batch).plain is None
     assert parser.parse_fast(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]
-
-
-def test_a_batch_stays_as_it_is_while_others_are_parsed() -> None:
-    parser = parser_of(*IDS, *NUMBERS)
-    batches = [batch_of([[row] * 2] * 3, [float(row)] * 2, [None] * 2) for row in range(9)]
-    packed = [pack(parser.parse_fast(batch)) for batch in batches]
-
-    for row, batch in enumerate(packed):
-        assert batch.sparse_features[BASE].values().tolist() == [row] * 6
-        assert batch.dense_features[BASE].values()[:, 0].tolist() == [row] * 2
 
 
 def test_one_feature_that_is_not_plain_closes_the_path() -> None:

@@ -156,11 +156,6 @@ def test_a_label_is_a_number_even_if_a_feature_reads_its_column_as_text(one_feat
     assert Parser([feature], ["f"]).text_columns == ()
 
 
-def test_a_null_sample_weight():
-    with pytest.raises(DataError, match="row 1: column 'w': is null; every row needs a sample weight"):
-        Parser([], [], ["w"]).parse(batch_of(w=[1.0, None]))
-
-
 TABLE = TableSpec("t", num_rows=10, dim=4)
 
 

@@ -117,15 +117,6 @@ def test_it_says_how_many_groups_the_mean_is_over():
     assert metric.remark == "1,002 of 1,004 groups have both classes"
 
 
-def test_a_mean_over_one_group_says_so_and_no_mean_says_nothing():
-    metric = GroupedAUC()
-    metric.update([0.5], [1], [7])
-    assert metric.remark is None  # undefined_because has the reason
-
-    metric.update([0.4], [0], [7])
-    assert metric.remark == "1 of 1 group has both classes"
-
-
 def test_bad_rows_are_refused():
     with pytest.raises(DataError, match="grouped_auc: 2 predictions for 2 labels and 1 groups"):
         GroupedAUC().update([1, 2], [0, 1], [1])
@@ -190,18 +181,6 @@ def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_byt
     assert on_ranks(3, evaluate) == [(expected, 1, remark, True)] * 3
 
 
-def test_ranks_that_may_hold_different_numbers_of_bytes_exchange_alike(tmp_path):
-    preds, target, groups = random_rows(1000, 120, seed=2)
-    limits_bytes = [1 << 20, 10_000]
-
-    def evaluate(rank, collectives):
-        metric = GroupedAUC(limit_bytes=limits_bytes[rank], folder=tmp_path)
-        metric.update(preds[rank::2], target[rank::2], groups[rank::2])
-        return metric.reduced(collectives).compute()
-
-    assert on_ranks(2, evaluate) == [pytest.approx(by_definition(preds, target, groups), abs=1e-12)] * 2
-
-
 def test_a_torn_state_is_refused():
     state = GroupedAUC().state_dict()
     with pytest.raises(CheckpointError, match="grouped_auc: the saved key, pred and target differ in length"):
@@ -249,14 +228,6 @@ def test_a_merged_metric_knows_the_groups_of_both():
     one.merge(other)
 
     assert one.largest_groups(5) == [("b", 3, 0.0), ("a", 2, 1.0)]
-
-
-def test_without_rows_there_are_no_groups():
-    metric = GroupedAUC()
-    metric.update([0.1, 0.9], [0, 1], [1, 1])
-    metric.reset()
-
-    assert metric.largest_groups(5) == []
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,6 @@ def test_a_new_learning_rate_is_in_force_at_the_very_next_step():
     )
 
 
-def test_state_is_saved_by_parameter_name():
-    weight = torch.nn.Parameter(torch.ones(1))
-    optimizer = dense_optimizer(section(adagrad_optimizer={"lr": 0.1}), [("deep.weight", weight)])
-
-    assert list(optimizer.state_dict()["state"]) == ["deep.weight"]
-
-
 def test_every_dense_optimizer_of_the_run_file_has_a_builder_and_a_rate_of_2_in_a_thousand():
     for name in set(DenseOptimizer.one_of["optimizer"]) - {"custom_optimizer"}:
         optimizer = dense_optimizer(section(**{name: {}}), [("weight", torch.nn.Parameter(torch.ones(1)))])
@@ -150,15 +143,6 @@ def test_what_no_pattern_matches_stays_with_the_first_optimizer():
     scheduled = dense_optimizers(with_parts((r"wide\.weight", ADAM)), parameters().items())
 
     assert owners(scheduled)["dense"] == ["deep.0.weight", "deep.0.bias", "final.weight"]
-
-
-def test_each_part_has_its_own_schedule():
-    scheduled = dense_optimizers(with_parts((r"wide\.weight", HALVING)), parameters().items())
-
-    assert {name: schedule.value(2, 0) for name, (_, schedule) in scheduled.items()} == {
-        "dense": 0.1,
-        "dense_part_0": 0.2,
-    }
 
 
 def trained_by_part(scheduled, named, steps):

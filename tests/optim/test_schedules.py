@@ -15,7 +15,7 @@ from penstock.optim.schedules import (
     preview_schedule,
     schedule_of,
 )
-from penstock.optim.sections import DenseOptimizer, SparseOptimizer
+from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -54,38 +54,12 @@ def test_a_minimum_above_the_base_rate_is_refused(section):
     assert preview_schedule(section, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
 
 
-def test_a_schedule_is_a_function_of_steps_or_of_epochs():
-    decay = {"decay_size": 1, "decay_factor": 0.5}
-    by_step, by_epoch = (
-        build_schedule(
-            SparseOptimizer.model_validate(
-                {
-                    "adagrad_optimizer": {"lr": 1.0},
-                    "exponential_decay_learning_rate": {**decay, "by_epoch": by_epoch},
-                }
-            )
-        )
-        for by_epoch in (False, True)
-    )
-
-    assert by_step.value(step=3, epoch=1) == 0.125
-    assert by_epoch.value(step=3, epoch=1) == 0.5
-
-
 def test_no_schedule_is_a_constant_one():
     named = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}, "constant_learning_rate": {}})
     absent = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}})
 
     assert build_schedule(named).value(1000, 10) == build_schedule(absent).value(1000, 10) == 0.3
     assert preview_schedule(ConstantLR(), 0.3, 1) == [0.3, 0.3]
-
-
-def test_the_example_of_cosine_annealing():
-    section = CosineAnnealingLR(T_max=4, min_learning_rate=0.002)
-
-    assert preview_schedule(section, lr=0.01, steps=5) == pytest.approx(
-        [0.01, 0.00882843, 0.006, 0.00317157, 0.002, 0.002], abs=5e-9
-    )
 
 
 def test_a_rate_that_is_written_down_begins_after_its_size():
@@ -246,12 +220,6 @@ def test_not_a_number_is_no_improvement():
     schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, factor=0.5), base=1.0)
 
     assert rates(schedule, [math.nan, 0.5]) == [0.5, 0.5]
-
-
-def test_a_base_of_zero_stays_zero():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(min_learning_rate=0.1), base=0.0)
-
-    assert rates(schedule, [0.5]) == [0.0]
 
 
 def test_it_goes_on_from_its_state_after_every_evaluation():

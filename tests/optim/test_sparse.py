@@ -58,10 +58,6 @@ def test_a_new_learning_rate_is_in_force_at_the_very_next_step(one_table):
     )
 
 
-def test_a_rate_of_zero_in_a_schedule_is_not_the_end(one_table):
-    assert trained(one_table, 2, schedule=[0.0, 0.1], sgd_optimizer={"lr": 5.0})[0] == pytest.approx(0.9)
-
-
 def test_a_frozen_table_does_not_move_whatever_the_schedule_says(one_table):
     one_table.freeze()
 
@@ -94,16 +90,6 @@ def test_the_accumulators_of_adagrad_start_where_the_run_file_says(one_table):
     one_table.step([1.0, 1.0, 0.0, 0.0])
 
     assert one_table.row() == pytest.approx([0.95, 0.95, 1.0, 1.0])
-
-
-def test_a_frozen_table_has_no_accumulators_to_start(one_table):
-    adagrad = section(adagrad_optimizer={"initial_accumulator_value": 3.0})
-    one_table.freeze()
-    one_table.shard(sparse_optimizer(adagrad))
-
-    start_accumulators(adagrad, one_table.module.fused_optimizer)
-
-    assert one_table.row() == [1.0] * 4
 
 
 REFUSED_ON_CPU = {

@@ -49,16 +49,6 @@ def test_parts_are_all_rows_and_no_group_is_in_two(options):
     assert (store.num_rows, store.num_bytes, len(store.whole())) == (0, 0, 0)
 
 
-def test_looking_changes_nothing(options):
-    store = filled(some_rows(500), 70, **options)
-    first, second = in_order(store.whole()), in_order(store.whole())
-    store.add(some_rows(5, seed=1))
-
-    assert first == second
-    assert len(store.whole()) == 505
-    store.clear()
-
-
 def test_a_copy_has_files_of_its_own(options):
     store = filled(some_rows(500), 70, **options)
     other = copy.deepcopy(store)
