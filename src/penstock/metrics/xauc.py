@@ -4,7 +4,6 @@ The pairs i < j of n rows are numbered k = j (j - 1) / 2 + i, so that 0 <= k < n
 rows come first. Everything is integer arithmetic; nothing is as large as the number of pairs.
 """
 
-import math
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,16 +15,10 @@ from penstock.features.hashes import mixed
 from penstock.metrics.grouped import GroupedMetric, Totals
 from penstock.metrics.grouped_auc import segment_starts
 from penstock.metrics.inputs import number_rows
-from penstock.metrics.metric import (
-    MemoryNeeds,
-    MetricState,
-    Settings,
-    Values,
-    refuse_other_settings,
-    with_settings,
-    without_settings,
-)
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, gathered
 from penstock.metrics.spool import LIMIT_BYTES, Rows
+from penstock.metrics.sums import SumsMetric
+from penstock.runtime.collectives import Collectives
 
 Numbers = NDArray[np.float64]
 Columns = tuple[Numbers, Numbers, NDArray[np.uint64]]
@@ -50,11 +43,13 @@ _BLOCK_PAIRS = 1 << 16
 _BLOCK_DRAWS = 1 << 17
 """Draws of many groups at a time: about 10 MiB."""
 _NAMES = ("preds", "target", "lots")
+ROWS_STATE = (*_NAMES, "num_seen")
+"""The names in the state of a sample."""
 _DTYPES: tuple[type[Any], ...] = (np.float64, np.float64, np.uint64)
 _EVERY_LOT = np.uint64(2**64 - 1)
 
 
-class XAUC:
+class XAUC(SumsMetric):
     """Share of pairs i < j with (t_i - t_j)(p_i - p_j) > 0; a tie on either side counts as wrong.
 
     Over the whole set, rows are kept up to `max_rows` (beyond that a uniform sample of them), and `sample_ratio` of
@@ -62,6 +57,8 @@ class XAUC:
     them all is faster. `exact` counts all pairs and refuses more rows than it can hold. `in_batch` counts all pairs
     inside each batch and depends on how rows are cut into batches.
     """
+
+    name = "xauc"
 
     def __init__(
         self,
@@ -80,64 +77,59 @@ class XAUC:
             raise DataError(
                 f"xauc: sample_ratio {sample_ratio}, max_pairs {max_pairs}: above 0 and up to 1, and at least 1"
             )
-        self.in_batch, self.exact, self.pair_weight = in_batch, exact, pair_weight
-        self.sample_ratio, self.max_pairs, self.seed = sample_ratio, max_pairs, seed
+        self.in_batch, self.exact, self._pair_weight = in_batch, exact, pair_weight
+        self._sample_ratio, self._max_pairs, self._seed = sample_ratio, max_pairs, seed
+        self.settings = {
+            "in_batch": in_batch,
+            "exact": exact,
+            "pair_weight": pair_weight,
+            "sample_ratio": sample_ratio,
+            "max_pairs": max_pairs,
+            "seed": seed,
+        }
         self._rows = RowSample(max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed)
-        self._counts = np.zeros(3, dtype=np.int64)  # in batches: right pairs, pairs, batches with a pair
-        self._sum_of_shares = np.zeros((), dtype=np.float64)
-        self._num_left_out = np.zeros((), dtype=np.int64)
-
-    @property
-    def settings(self) -> Settings:
-        names = ("in_batch", "exact", "pair_weight", "sample_ratio", "max_pairs", "seed")
-        return {name: getattr(self, name) for name in names}
+        # Of batches: right pairs, pairs, and batches with a pair; and the sum of their shares.
+        super().__init__({"counts": np.zeros(3, np.int64), "sum_of_shares": np.zeros((), np.float64)})
 
     def update(self, preds: Values, target: Values) -> None:
-        predicted, labels, num_left_out = number_rows(preds, target, "xauc")
-        self._num_left_out += num_left_out
+        predicted, labels, num_left_out = number_rows(preds, target, self.name)
+        self._sums["num_left_out"] += num_left_out
         pairs = num_pairs(len(predicted))
         if not self.in_batch:
             self._rows.add(predicted, labels)
             self._check_size()
         elif pairs:
             right = num_right_pairs(predicted, labels)
-            self._counts += (right, pairs, 1)
-            self._sum_of_shares += right / pairs
+            self._sums["counts"] += (right, pairs, 1)
+            self._sums["sum_of_shares"] += right / pairs
 
     def merge(self, other: Self) -> None:
-        refuse_other_settings("xauc", self.settings, other.settings)
-        self._counts += other._counts
-        self._sum_of_shares += other._sum_of_shares
-        self._num_left_out += other._num_left_out
+        super().merge(other)
         self._rows.merge(other._rows)
         self._check_size()
 
-    def compute(self) -> float:
-        if self.undefined_because is not None:
-            return math.nan
+    def reduced(self, collectives: Collectives) -> Self:
+        return gathered(self, collectives)
+
+    def _value(self) -> float:
         if not self.in_batch:
             return self._share_of_rows()
-        right, pairs, batches = self._counts
-        return float(right / pairs if self.pair_weight else self._sum_of_shares / batches)
+        right, pairs, batches = self._sums["counts"]
+        return float(right / pairs if self._pair_weight else self._sums["sum_of_shares"] / batches)
 
     def reset(self) -> None:
+        super().reset()
         self._rows.reset()
-        for array in self._sums().values():
-            array[...] = 0
 
     def state_dict(self) -> MetricState:
-        """The kept rows, the counts of batches, how many rows were left out, and the settings."""
-        sums = {name: array.copy() for name, array in self._sums().items()}
-        return with_settings({**self._rows.state_dict(), **sums}, self.settings)
+        return {**self._rows.state_dict(), **super().state_dict()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        state = without_settings(state, self.settings, "xauc")
-        expected = {*_NAMES, "num_seen", *self._sums()}
-        if state.keys() != expected:
-            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, not {sorted(expected)}")
+        missing = [name for name in ROWS_STATE if name not in state]
+        if missing:
+            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, no {', '.join(missing)}")
+        super().load_state_dict({name: state[name] for name in state if name not in ROWS_STATE})
         self._rows.load_state_dict(state)
-        for name, array in self._sums().items():
-            array[...] = state[name]
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Pairs of batches are counted at once; exact needs all rows, a sample takes as many as there is room for."""
@@ -165,19 +157,8 @@ class XAUC:
     @property
     def undefined_because(self) -> str | None:
         if self.in_batch:
-            return None if self._counts[1] else "no batch with two rows"
+            return None if self._sums["counts"][1] else "no batch with two rows"
         return None if self._rows.num_seen > 1 else ("one row only" if self._rows.num_seen else "no rows")
-
-    @property
-    def num_left_out(self) -> int:
-        return int(self._num_left_out)
-
-    def _sums(self) -> MetricState:
-        return {
-            "counts": self._counts,
-            "sum_of_shares": self._sum_of_shares,
-            "num_left_out": self._num_left_out,
-        }
 
     def _check_size(self) -> None:
         if self.exact and self._rows.num_seen > self._rows.max_rows:
@@ -189,10 +170,10 @@ class XAUC:
     def _share_of_rows(self) -> float:
         preds, labels = self._rows.rows()
         pairs = num_pairs(len(preds))
-        num_draws = self.max_pairs if self.max_pairs is not None else int(self.sample_ratio * pairs)
+        num_draws = self._max_pairs if self._max_pairs is not None else int(self._sample_ratio * pairs)
         if self.exact or not 0 < num_draws < min(pairs, MAX_DRAWS):
             return num_right_pairs(preds, labels) / pairs
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(self._seed)
         start = generator.integers(0, pairs, 1)
         num_right = 0
         for first in range(0, num_draws, _BLOCK_PAIRS):
