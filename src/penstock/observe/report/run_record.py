@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from penstock.config.errors import CheckpointError
-from penstock.models.sections.model import ModelConfig
+from penstock.models.sections import ModelConfig
 from penstock.run.model_dir import ModelDir
 from penstock.run.run_file import written_config
 
