@@ -5,7 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from penstock.config.custom import (
+from penstock.config.errors import ConfigError
+from penstock.config.load import parse_section
+from penstock.config.registry import (
     GROUPS,
     CustomPart,
     NamedPart,
@@ -14,8 +16,6 @@ from penstock.config.custom import (
     require_call,
     result_name,
 )
-from penstock.config.errors import ConfigError
-from penstock.config.load import parse_section
 
 
 def test_a_place_is_called_with_its_options():

@@ -1,6 +1,6 @@
 """Docstrings under fields."""
 
-from penstock.config.field_docs import field_docs
+from penstock.config.schema import field_docs
 from penstock.config.section import Section
 
 

@@ -1,5 +1,6 @@
+from penstock.config.errors import Problem
 from penstock.config.load import parse_section
-from penstock.config.notices import Notice, Notices, notices
+from penstock.config.notices import Notices, notices
 from tests.config.toy import Run
 
 
@@ -12,9 +13,9 @@ def test_written_fields_are_listed_with_their_paths():
     found = parse_section(Run, text, "yaml").notices
 
     assert found == Notices(
-        ignored=(Notice(("data_config", "quota"), "Penstock has no quotas"),),
-        legacy=(Notice(("data_config", "fg_encoded"), "fg_mode"),),
-        later=(Notice(("train_config", "mixed_precision"), "mixed precision is not available yet"),),
+        ignored=(Problem(("data_config", "quota"), "Penstock has no quotas"),),
+        legacy=(Problem(("data_config", "fg_encoded"), "fg_mode"),),
+        later=(Problem(("train_config", "mixed_precision"), "mixed precision is not available yet"),),
     )
     assert found.lines() == [
         "data_config.fg_encoded: old name, use fg_mode instead",
@@ -23,7 +24,7 @@ def test_written_fields_are_listed_with_their_paths():
 
 
 def test_what_entries_of_a_list_share_is_told_once():
-    places = [Notice(("feature_configs", index, "id_feature", "stub_type"), "why") for index in range(26)]
+    places = [Problem(("feature_configs", index, "id_feature", "stub_type"), "why") for index in range(26)]
 
     assert Notices(ignored=tuple(places)).lines() == [
         "feature_configs[].id_feature.stub_type (26 times): ignored (why)"

@@ -7,8 +7,7 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
-from penstock.config.section import Section
-from penstock.config.values import Paths
+from penstock.config.section import Paths, Section
 
 
 class Reading(Section):

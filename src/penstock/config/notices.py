@@ -1,4 +1,4 @@
-"""What a loaded section says about itself: fields that are ignored, old, or not available yet."""
+"""What a loaded section reports about itself: fields that are ignored, old, or not available yet."""
 
 import re
 from collections import Counter
@@ -6,79 +6,67 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.markers import Ignored, Later, Legacy, Marker
-from penstock.config.paths import KeyPath, format_path
-from penstock.config.section import Section
+from penstock.config.errors import KeyPath, Problem, format_path
+from penstock.config.section import Ignored, Later, Legacy, Marker, Section
 from penstock.config.shape import fields_of
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """One written field that has something to say: why it is ignored, its new name, or what comes later.
+class Notices:
+    """Written fields with a marker, in the order of the section.
 
-    `harmless` says of what comes later that the run gives the same model without it.
+    A message is the reason why a field is ignored, the new name of an old one, or what is not available yet;
+    without what is `harmless` the run gives the same model.
     """
 
-    path: KeyPath
-    text: str
-    harmless: bool = False
-
-    def __str__(self) -> str:
-        return f"{format_path(self.path)}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Notices:
-    """All notices of a section, in the order of its fields."""
-
-    ignored: tuple[Notice, ...] = ()
-    legacy: tuple[Notice, ...] = ()
-    later: tuple[Notice, ...] = ()
+    ignored: tuple[Problem, ...] = ()
+    legacy: tuple[Problem, ...] = ()
+    later: tuple[Problem, ...] = ()
+    harmless: tuple[Problem, ...] = ()
 
     def lines(self) -> list[str]:
         """What a user should read: each field once for all entries of a list."""
-        old = [f"{place}: old name, use {new_name} instead" for place, new_name in _counted(self.legacy)]
-        ignored = [f"{place}: ignored ({reason})" for place, reason in _counted(self.ignored)]
-        without = [notice for notice in self.later if notice.harmless]
-        return old + ignored + [f"{place}: {text}; going on without" for place, text in _counted(without)]
+        return [
+            *(f"{path}: old name, use {new_name} instead" for path, new_name in _counted(self.legacy)),
+            *(f"{path}: ignored ({reason})" for path, reason in _counted(self.ignored)),
+            *(f"{path}: {message}; going on without" for path, message in _counted(self.harmless)),
+        ]
 
 
 def notices(section: Section) -> Notices:
-    """Collects what the markers of really written fields say."""
-    ignored, legacy, later = [], [], []
-    for path, marker in _written(section, ()):
+    """Collects the markers of the fields that were really written."""
+    ignored: list[Problem] = []
+    legacy: list[Problem] = []
+    later: list[Problem] = []
+    harmless: list[Problem] = []
+    for path, marker in _markers(section, ()):
         if isinstance(marker, Ignored):
-            ignored.append(Notice(path, marker.reason))
+            ignored.append(Problem(path, marker.reason))
         elif isinstance(marker, Legacy):
-            legacy.append(Notice(path, marker.new_name))
+            legacy.append(Problem(path, marker.new_name))
         elif isinstance(marker, Later):
-            later.append(Notice(path, f"{marker.what} is not available yet", marker.harmless))
-    return Notices(tuple(ignored), tuple(legacy), tuple(later))
+            found = harmless if marker.harmless else later
+            found.append(Problem(path, f"{marker.what} is not available yet"))
+    return Notices(tuple(ignored), tuple(legacy), tuple(later), tuple(harmless))
 
 
-def _written(section: Section, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
-    for key, field in fields_of(type(section)).items():
-        value = getattr(section, field.name)
-        if field.name in section.model_fields_set and value is not None:
-            for marker in field.markers:
-                if not isinstance(marker, Later) or marker.speaks(value, field.default):
-                    yield (*path, key), marker
-            yield from _inside(value, (*path, key))
-
-
-def _inside(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
+def _markers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
     if isinstance(value, Section):
-        yield from _written(value, path)
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _inside(item, (*path, index))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _inside(item, (*path, key))
+        for key, field in fields_of(type(value)).items():
+            item = getattr(value, field.name)
+            if field.name in value.model_fields_set and item is not None:
+                for marker in field.markers:
+                    if not isinstance(marker, Later) or marker.is_asked_for(item, field.default):
+                        yield (*path, key), marker
+                yield from _markers(item, (*path, key))
+    elif isinstance(value, list | tuple | dict):
+        items: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        for part, item in items:
+            yield from _markers(item, (*path, part))
 
 
-def _counted(found: Iterable[Notice]) -> Iterator[tuple[str, str]]:
-    """Places without their indices, each once, with how often they occur."""
-    counts = Counter((re.sub(r"\[\d+\]", "[]", format_path(notice.path)), notice.text) for notice in found)
-    for (place, text), count in counts.items():
-        yield (f"{place} ({count} times)" if count > 1 else place), text
+def _counted(found: Iterable[Problem]) -> Iterator[tuple[str, str]]:
+    """Paths without their indices, each once, with how often they occur."""
+    counts = Counter((re.sub(r"\[\d+\]", "[]", format_path(each.path)), each.message) for each in found)
+    for (path, message), count in counts.items():
+        yield (f"{path} ({count} times)" if count > 1 else path), message

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, cast
 
-from penstock.config.custom import make_part, require_call
 from penstock.config.errors import ConfigError
+from penstock.config.registry import make_part, require_call
 from penstock.metrics.metric import Metric
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.custom import CustomPart, result_name, told
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
-from penstock.config.registry import Registry
+from penstock.config.registry import CustomPart, Registry, error_text, result_name
 from penstock.metrics.metric import Metric, Values
 from penstock.metrics.reducing import reduced
 from penstock.metrics.windows import TrainMetricWrapper
@@ -98,7 +97,7 @@ class BoundMetric:
         except Exception as error:
             if self.own_place is None:
                 raise
-            raise DataError(f"custom_metric '{self.own_place}': fails: {told(error)}") from error
+            raise DataError(f"custom_metric '{self.own_place}': fails: {error_text(error)}") from error
 
     def _group_column(self, key: str, groups: Mapping[str, Values]) -> Values:
         if key not in groups:

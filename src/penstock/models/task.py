@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.registry import result_name
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.tensors.batch import Batch
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimizerWrapper
 
-from penstock.config.custom import make_part
 from penstock.config.errors import ConfigError
+from penstock.config.registry import make_part
 from penstock.optim.parts import split_by_part
 from penstock.optim.schedules import Schedule, build_schedule
 

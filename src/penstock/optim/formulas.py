@@ -4,8 +4,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 
-from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import ConfigError
+from penstock.config.registry import error_text, make_part, require_call
 from penstock.optim.sections import (
     ConstantLR,
     CosineAnnealingLR,
@@ -33,7 +33,7 @@ def custom(section: CustomLR) -> Formula:
         try:
             value = formula(base, completed)
         except Exception as error:
-            raise ConfigError(f"{name}: fails after {completed}: {told(error)}") from error
+            raise ConfigError(f"{name}: fails after {completed}: {error_text(error)}") from error
         if not hasattr(value, "__float__") or not math.isfinite(value) or value < 0:
             raise ConfigError(f"{name}: gives {value!r} after {completed}, no rate")
         return float(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.config.plain import section_data
+from penstock.config.write import section_data
 from penstock.prep.sections import Preprocessing, SplitBy
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 

@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Iterator, Sequence
 
-from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.notices import notices
-from penstock.config.paths import format_path
+from penstock.config.registry import result_name
 from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig
 from penstock.models.sections import ModelConfig
@@ -77,8 +76,7 @@ def _raise(problems: list[Problem]) -> None:
 def require_available(run: RunConfig) -> None:
     """Refuse what this version checks but cannot do yet, all of it at once."""
     _require_run(run)
-    later = [notice for notice in notices(run).later if not notice.harmless]
-    _raise([Problem(format_path(notice.path), notice.text) for notice in later])
+    _raise([*notices(run).later])
 
 
 def _require_run(run: object) -> None:

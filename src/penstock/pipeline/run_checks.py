@@ -6,10 +6,9 @@ These checks read the run file only. What needs the data or the built model is c
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.config.custom import result_name
-from penstock.config.findings import Finding
+from penstock.config.errors import KeyPath, Problem, format_path
 from penstock.config.nearest import hint
-from penstock.config.paths import KeyPath, format_path
+from penstock.config.registry import result_name
 from penstock.config.section import Section
 from penstock.features.sections.named import NamedFeature, named_features
 from penstock.models.sections import FeatureGroupConfig, GroupedModel, ModelConfig
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.run_config import DataConfig, RunConfig
 
 
-def run_findings(run: "RunConfig") -> Iterator[Finding]:
+def run_findings(run: "RunConfig") -> Iterator[Problem]:
     """Everything that is wrong between the sections of a run file."""
     features = list(named_features(run.feature_configs))
     yield from _names_once(features)
@@ -41,16 +40,16 @@ def run_findings(run: "RunConfig") -> Iterator[Finding]:
         yield from _below(("model_config",), _tower_findings(run.model, run.data_config))
 
 
-def _names_once(features: Sequence[NamedFeature]) -> Iterator[Finding]:
+def _names_once(features: Sequence[NamedFeature]) -> Iterator[Problem]:
     first: dict[str, KeyPath] = {}
     for feature in features:
         earlier = first.setdefault(feature.name, feature.place)
         if earlier != feature.place:
             message = f"'{feature.name}' is there already, in {format_path(earlier)}"
-            yield Finding((*feature.place, "feature_name"), message)
+            yield Problem((*feature.place, "feature_name"), message)
 
 
-def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Finding]:
+def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Problem]:
     for index, group in enumerate(model.feature_groups):
         yield from _below(("feature_groups", index), _group_findings(group, features))
     yield from _repeated(
@@ -67,9 +66,9 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
         yield from width_findings((chosen[0], "wide_embedding_dim"), wide_width)
 
 
-def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Iterator[Finding]:
+def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Iterator[Problem]:
     if not group.feature_names and not group.sequence_groups:
-        yield Finding(("feature_names",), "is empty")
+        yield Problem(("feature_names",), "is empty")
     yield from _known_names(("feature_names",), group.feature_names, features, "feature")
     yield from _repeated(("feature_names",), "", group.feature_names)
     for index, inner in enumerate(group.sequence_groups):
@@ -77,23 +76,23 @@ def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Itera
         yield from _known_names(place, inner.feature_names, features, "feature")
 
 
-def _model_groups(name: str, model: GroupedModel, groups: Sequence[FeatureGroupConfig]) -> Iterator[Finding]:
+def _model_groups(name: str, model: GroupedModel, groups: Sequence[FeatureGroupConfig]) -> Iterator[Problem]:
     known = {**model.required_groups, **model.optional_groups}
     for index, group in enumerate(groups):
         expected = known.get(group.group_name)
         if expected is None:
             message = f"{name} has no group '{group.group_name}'; {hint(group.group_name, known)}"
-            yield Finding((index, "group_name"), message)
+            yield Problem((index, "group_name"), message)
         elif group.group_type is not expected:
             message = f"is {group.group_type}; the group '{group.group_name}' of {name} is {expected}"
-            yield Finding((index, "group_type"), message)
+            yield Problem((index, "group_type"), message)
     written = {group.group_name for group in groups}
     for required, group_type in model.required_groups.items():
         if required not in written:
-            yield Finding((), f"{name} needs a group '{required}' of type {group_type}")
+            yield Problem((), f"{name} needs a group '{required}' of type {group_type}")
 
 
-def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]:
+def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Problem]:
     """Towers name labels, weights and other towers; each must be there."""
     chosen = model.chosen("model")
     towers = getattr(chosen[1], "task_towers", None) if chosen is not None else None
@@ -116,28 +115,28 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
             if isinstance(value, list):
                 yield from _known_names((*place, field), value, known, kind)
             elif value and value not in known:
-                yield Finding((*place, field), f"there is no {kind} named '{value}'; {hint(value, known)}")
+                yield Problem((*place, field), f"there is no {kind} named '{value}'; {hint(value, known)}")
 
 
-def _known_names(place: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Finding]:
+def _known_names(place: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name not in known:
-            yield Finding((*place, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
+            yield Problem((*place, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
 
 
-def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Finding]:
+def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
-            yield Finding((*place, index, *filter(None, [key])), f"'{name}' is there already")
+            yield Problem((*place, index, *filter(None, [key])), f"'{name}' is there already")
 
 
-def _metrics_named_as_losses(task: ModelConfig | TowerOptions) -> Iterator[Finding]:
+def _metrics_named_as_losses(task: ModelConfig | TowerOptions) -> Iterator[Problem]:
     """Losses are results too: a metric of one's own with the name of one would hide it."""
     losses = {_chosen_name(loss, "loss") for loss in task.losses}
     for index, metric in enumerate(task.metrics):
         name = _chosen_name(metric, "metric")
         if name is not None and name in losses:
-            yield Finding(
+            yield Problem(
                 ("metrics", index, "custom_metric", "name"), f"'{name}' is the name of a loss; choose another"
             )
 
@@ -147,5 +146,5 @@ def _chosen_name(section: Section, group: str) -> str | None:
     return result_name(*chosen) if chosen else None
 
 
-def _below(place: KeyPath, findings: Iterator[Finding]) -> Iterator[Finding]:
-    return (Finding((*place, *finding.place), finding.message) for finding in findings)
+def _below(place: KeyPath, findings: Iterator[Problem]) -> Iterator[Problem]:
+    return (Problem((*place, *finding.path), finding.message) for finding in findings)

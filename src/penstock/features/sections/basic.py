@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from penstock.config.markers import Later
+from penstock.config.section import Later
 from penstock.features.sections.options import (
     ID_SIZES,
     BucketOptions,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import NonNegativeInt
 
-from penstock.config.section import Section
-from penstock.config.values import words
+from penstock.config.section import Section, words
 from penstock.features.sections.options import (
     BucketOptions,
     EmbeddingOptions,

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import PositiveInt
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
+from penstock.config.section import Later, Section
 from penstock.features.sections.basic import IdFeature, RawFeature
 from penstock.features.sections.derived import (
     CombineFeature,

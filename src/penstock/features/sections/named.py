@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.paths import KeyPath
+from penstock.config.errors import KeyPath
 from penstock.features.sections.feature import FeatureConfig, SequenceFeature
 
 

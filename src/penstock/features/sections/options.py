@@ -7,9 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, NonNegativeInt, PositiveInt
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
-from penstock.config.values import words
+from penstock.config.section import Later, Section, words
 from penstock.features.sections.tables import (
     AutoDisEmbedding,
     DynamicEmbedding,

@@ -5,9 +5,7 @@ from typing import Annotated
 
 from pydantic import NonNegativeInt
 
-from penstock.config.markers import Later, Legacy
-from penstock.config.section import Section
-from penstock.config.values import Probability
+from penstock.config.section import Later, Legacy, Probability, Section
 
 
 class FgMode(StrEnum):

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, NonNegativeInt, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import words
+from penstock.config.section import Section, words
 from penstock.features.sections.derived import NormalizerOptions
 from penstock.features.sections.options import (
     BucketOptions,

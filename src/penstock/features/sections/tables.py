@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import Probability
+from penstock.config.section import Probability, Section
 
 
 class ParameterConstraints(Section):

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
+from penstock.config.section import Later, Section
 from penstock.models.sections.sequence_encoders import SeqEncoderConfig
 
 

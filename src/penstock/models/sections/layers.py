@@ -2,8 +2,7 @@
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio
+from penstock.config.section import DropoutRatio, Section
 
 
 class MLP(Section):

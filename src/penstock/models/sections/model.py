@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import PositiveInt
 
-from penstock.config.markers import Later, Refused
-from penstock.config.section import Section
+from penstock.config.section import Later, Refused, Section
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.sections.layers import VariationalDropout
 from penstock.models.sections.losses import LossConfig

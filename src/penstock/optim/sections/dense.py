@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from penstock.config.custom import CustomPart
-from penstock.config.markers import Ignored
-from penstock.config.section import Section
+from penstock.config.registry import CustomPart
+from penstock.config.section import Ignored, Section
 from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay, refuse_unusable_rate
 from penstock.optim.sections.schedules import ScheduleOptions
 

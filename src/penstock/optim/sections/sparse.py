@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from penstock.config.markers import Refused
-from penstock.config.section import Section
+from penstock.config.section import Refused, Section
 from penstock.optim.sections.dense import CustomOptimizer
 from penstock.optim.sections.numbers import LearningRate, MomentDecay, WeightDecay
 from penstock.optim.sections.schedules import ScheduleOptions

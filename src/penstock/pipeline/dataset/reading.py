@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.paths import format_path
-from penstock.config.translate import value_problems
+from penstock.config.check import value_problems
+from penstock.config.errors import ConfigError, DataError, format_path
 from penstock.pipeline.dataset.arguments import flag_argument, mapping_argument, names_argument
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset

@@ -10,10 +10,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
-from penstock.config.custom import NamedPart
-from penstock.config.markers import Refused
-from penstock.config.section import Section
-from penstock.config.values import Probability, words
+from penstock.config.registry import NamedPart
+from penstock.config.section import Probability, Refused, Section, words
 
 
 class AUC(Section):
