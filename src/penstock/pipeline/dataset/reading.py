@@ -8,7 +8,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from penstock.config.check import value_problems
-from penstock.config.errors import ConfigError, DataError, format_path
+from penstock.config.errors import ConfigError, DataError
 from penstock.pipeline.dataset.arguments import flag_argument, mapping_argument, names_argument
 from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset
@@ -103,8 +103,7 @@ def _files(
     try:
         section = ReadingSection(dataset_type=kind, **(options or {}))
     except ValidationError as error:
-        problem = value_problems(error, ReadingSection)[0]
-        raise ConfigError.at(format_path(problem.place), problem.message) from error
+        raise ConfigError(value_problems(error, ReadingSection)[:1]) from error
     source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
     return _dataset(source(_name(files), section, files), columns)
 
