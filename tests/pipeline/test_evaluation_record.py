@@ -6,7 +6,7 @@ import math
 from penstock.loops.evaluate import Evaluation
 from penstock.loops.progress import TrainingProgress
 from penstock.pipeline.evaluation_record import evaluation_record, recalled, told
-from penstock.runtime.journal import Journal
+from penstock.runtime.durable import Journal
 
 WITHOUT_A_POSITIVE = Evaluation(
     metrics={"auc": math.nan, "accuracy": 0.75},

@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 T = TypeVar("T")
 

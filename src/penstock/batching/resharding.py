@@ -10,7 +10,7 @@ from penstock.readers.blocks import Blocks, Int64Array, Shard
 from penstock.readers.done import Done, DoneRows
 from penstock.readers.sequence import RowSequence
 from penstock.readers.stream import Place
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 def state_for(

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class Stage(RecordStream):

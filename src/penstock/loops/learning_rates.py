@@ -11,7 +11,7 @@ from penstock.loops.progress import TrainingProgress
 from penstock.optim.plateau import plateaus
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.schedules import Schedule
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class LearningRates:

@@ -15,7 +15,7 @@ from torch import nn
 from penstock.loops.sections import GradScaler
 from penstock.models.model import Model
 from penstock.optim.table_kernels import table_kernels
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class LossScaling:

@@ -15,7 +15,7 @@ from penstock.metrics.reducing import reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
 from penstock.runtime.collectives import Collectives
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 
 _logger = logging.getLogger(__name__)

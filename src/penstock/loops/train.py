@@ -9,7 +9,7 @@ from penstock.config.errors import DataError
 from penstock.loops.cadence import End, Every
 from penstock.loops.progress import TrainingProgress
 from penstock.loops.step import StepOutcome
-from penstock.runtime.state import Resumable
+from penstock.runtime.world import Resumable
 from penstock.tensors.batch import Batch
 
 

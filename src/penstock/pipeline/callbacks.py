@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.config.errors import ConfigError
 from penstock.loops.learning_rates import LearningRates
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 EVENTS = ("on_log", "on_eval", "on_save", "on_end")
 """What a callback may be told."""

@@ -29,7 +29,7 @@ from penstock.readers.reading import ONE_SHARD, read_blocks
 from penstock.readers.sections import BadRows
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, survey
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 

@@ -8,7 +8,7 @@ from penstock.pipeline.memory_plan import data_path_bytes, share_data_path, shar
 from penstock.pipeline.run_config import DataConfig
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.cores import available_cores
+from penstock.runtime.world import available_cores
 
 
 def plan_data_path(

@@ -22,9 +22,8 @@ from penstock.pipeline.requirements import require_available
 from penstock.pipeline.run_config import DataConfig, RunConfig
 from penstock.readers.blocks import Shard
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.state import State
-from penstock.runtime.world import World
+from penstock.runtime.memory import limit_of
+from penstock.runtime.world import State, World
 
 if TYPE_CHECKING:
     from penstock.batching.prefetch import Prefetch

@@ -32,7 +32,7 @@ from penstock.pipeline.sharded import ShardedModel
 from penstock.pipeline.task_metrics import evaluation_metrics
 from penstock.pipeline.training_plan import evaluation_rows, source_of
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.journal import finite
+from penstock.runtime.durable import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.batch import Batch

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import psutil
 import torch
 
-from penstock.runtime.cores import available_cores
-from penstock.runtime.process_tree import process_tree
+from penstock.runtime.memory import process_tree
+from penstock.runtime.world import available_cores
 
 
 @dataclass(frozen=True, slots=True)

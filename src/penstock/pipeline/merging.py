@@ -14,8 +14,7 @@ from penstock.pipeline.store_place import check_store_place
 from penstock.prep.preparing.places import OUTPUT_DIR
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.interrupts import Stopped, stop_on_signal
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
+from penstock.runtime.memory import MemoryMonitor, MemoryReport, limit_of, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.merge import MergeOptions, MergeResult, merge
 

@@ -19,8 +19,8 @@ from penstock.pipeline.step_log import StepLog
 from penstock.pipeline.tensorboard import open_tensorboard
 from penstock.pipeline.training_parts import Training
 from penstock.readers.survey import dataset_type_of
-from penstock.runtime.cores import available_cores
 from penstock.runtime.memory import MemoryReport
+from penstock.runtime.world import available_cores
 from penstock.tensors.loader import BatchLoader
 
 

@@ -7,7 +7,7 @@ from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.preparing import Preview, look_at
 from penstock.prep.preparing.summary import counted
-from penstock.runtime.limits import limit_of
+from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.store.schema import ArraySpec
 

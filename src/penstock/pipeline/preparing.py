@@ -15,8 +15,7 @@ from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import WatchOptions
 from penstock.readers.sections import BadRows, ReadingSection
 from penstock.runtime.interrupts import Stopped, stop_on_signal
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryReport
+from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.store.merge import MergeResult
 

@@ -14,7 +14,7 @@ from penstock.config.notices import Notices
 from penstock.config.write import dump_text
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.run_config import RunConfig
-from penstock.runtime.tiling import tile_from_environment
+from penstock.runtime.world import tile_from_environment
 
 logger = logging.getLogger(__name__)
 

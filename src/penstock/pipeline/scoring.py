@@ -23,8 +23,7 @@ from penstock.pipeline.parts import used_features
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, limit_of
 from penstock.runtime.world import World
 
 

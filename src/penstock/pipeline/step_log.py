@@ -10,7 +10,7 @@ from penstock.loops.scaling import LossScaling
 from penstock.loops.train import Stopwatch
 from penstock.pipeline.machine_use import MachineUse
 from penstock.pipeline.numbers import number
-from penstock.runtime.journal import Journal
+from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import Fields
 

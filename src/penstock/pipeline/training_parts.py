@@ -39,8 +39,7 @@ from penstock.pipeline.task_metrics import training_metrics
 from penstock.pipeline.training_plan import TrainingPlan
 from penstock.readers.blocks import Shard
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.state import Resumable
-from penstock.runtime.world import World
+from penstock.runtime.world import Resumable, World
 from penstock.tensors.batch import Batch
 
 logger = logging.getLogger(__name__)

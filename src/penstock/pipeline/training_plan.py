@@ -19,8 +19,7 @@ from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.sharded import model_bytes, step_bytes, unallocated_model
 from penstock.pipeline.task_metrics import evaluation_metrics, training_metrics
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, limit_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.readers.sequence import Piece
 from penstock.readers.survey import BlockDecoder, Survey
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import most_lanes
+from penstock.runtime.world import most_lanes
 
 
 def num_lanes(survey: Survey, share: Share) -> int:

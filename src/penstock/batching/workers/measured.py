@@ -20,7 +20,7 @@ from penstock.batching.workers.ends import NotLoadable
 from penstock.batching.workers.stage import InWorkers
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)

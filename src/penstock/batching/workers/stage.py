@@ -13,7 +13,7 @@ from penstock.batching.workers.patience import DEFAULT_PATIENCE, Patience
 from penstock.batching.workers.process import Work
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from penstock.pipeline.dataset.opening import Opened
 from penstock.pipeline.dataset.wording import own_words
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class Cursor:

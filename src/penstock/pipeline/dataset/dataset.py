@@ -30,7 +30,7 @@ from penstock.pipeline.dataset.mapping import MapStep
 from penstock.pipeline.dataset.opening import open_chain
 from penstock.pipeline.dataset.resuming import place_in
 from penstock.pipeline.dataset.wording import own_words
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 if TYPE_CHECKING:
     from penstock.pipeline.dataset.torch_dataset import TorchDataset

@@ -15,7 +15,7 @@ from penstock.pipeline.dataset.origin import Origin
 from penstock.pipeline.dataset.places import check_place
 from penstock.readers.done import Done
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
 """Makes of a dict of arrays (or of values, where elements are rows) what is given out."""

@@ -12,7 +12,7 @@ from penstock.pipeline.dataset.chain import ByCost, Chain
 from penstock.pipeline.memory_plan import shuffle_bytes_of
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import default_limit
+from penstock.runtime.memory import default_limit
 
 READER_CAP_BYTES = 512 * MIB
 _CUT_CAP_BYTES = 64 * MIB

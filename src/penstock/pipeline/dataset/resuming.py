@@ -9,7 +9,7 @@ from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.memory import shuffle_rows
 from penstock.pipeline.dataset.places import check_place
 from penstock.readers.blocks import Shard
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 def place_in(chain: Chain, state: Any) -> State:

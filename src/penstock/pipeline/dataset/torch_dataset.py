@@ -13,7 +13,7 @@ from penstock.pipeline.dataset.chain import Chain
 from penstock.pipeline.dataset.dataset import Dataset
 from penstock.pipeline.dataset.forms import Form
 from penstock.readers.blocks import Shard
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 _NOT_ASKED = -1
 

@@ -16,7 +16,7 @@ from penstock.readers.text.parsing import RecordParser
 from penstock.readers.text.record_index import RecordIndex
 from penstock.readers.text.source import is_compressed
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import most_lanes
+from penstock.runtime.world import most_lanes
 
 _LEAST_PIECE_BYTES = 4 * KIB
 
