@@ -59,7 +59,7 @@ _SCALARS: dict[type, SearchStrategy[Any]] = {
 }
 _SIZE = st.integers(0, 1 << 50) | st.sampled_from(["64MiB", "4GiB", "10MB", "1.5 GiB"])
 _FREE = st.recursive(
-    st.none() | st.booleans() | st.integers(-(1 << 53), (1 << 53) - 1) | st.floats(allow_nan=False) | _TEXT,
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | _TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=6,
 )

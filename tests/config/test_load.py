@@ -131,8 +131,8 @@ def test_all_problems_at_once_in_the_order_of_the_file(syntax: str):
         ("train_config: {zzz: 1}",
          ("train_config.zzz: unknown key; known: "
          "adam_optimizer, mixed_precision, num_epochs, num_steps, sgd_optimizer")),
-        ("model_config: {options: {x: [9007199254740992]}}",
-         "model_config.options.x[0]: is 9007199254740992; expected an integer below 2^53"),
+        ("model_config: {options: {x: [9223372036854775808]}}",
+         "model_config.options.x[0]: is 9223372036854775808; expected an integer below 2^63"),
         ("model_config: {adam_by_part: {a b: {lr: x}}}",
          "model_config.adam_by_part['a b'].lr: is 'x'; expected a number"),
     ],

@@ -26,12 +26,8 @@ from penstock.config.shape import (
     Shape,
     UnionShape,
     fields_of,
-    is_free_element,
 )
 
-_INT64_BITS = 63
-# Free values are numbers of google.protobuf.Value, which is a double: it holds smaller integers exactly.
-_DOUBLE_BITS = 53
 _REPORTED_ELSEWHERE = frozenset({"extra_forbidden", "one_of"})
 _LIMITS = {
     "greater_than": "must be greater than {gt}",
@@ -110,21 +106,15 @@ class KeyCheck:
             self.section(value, shape.section, path)
         elif isinstance(shape, ListShape) and isinstance(value, list):
             for index, item in enumerate(value):
-                self._element(item, shape.item, (*path, index))
+                self._value(item, shape.item, (*path, index))
         elif isinstance(shape, MapShape) and isinstance(value, dict):
             for key, item in value.items():
-                self._scalar(key, path, _INT64_BITS)
-                self._element(item, shape.value, (*path, key))
+                self._scalar(key, path)
+                self._value(item, shape.value, (*path, key))
         elif isinstance(shape, AnyShape):
             self._free_value(value, path)
         else:
-            self._scalar(value, path, _INT64_BITS)
-
-    def _element(self, value: Any, shape: Shape, path: KeyPath) -> None:
-        if is_free_element(shape):
-            self._free_value(value, path)
-        if not isinstance(shape, AnyShape):
-            self._value(value, shape, path)
+            self._scalar(value, path)
 
     def _free_value(self, value: Any, path: KeyPath) -> None:
         if isinstance(value, list):
@@ -132,15 +122,15 @@ class KeyCheck:
                 self._free_value(item, (*path, index))
         elif isinstance(value, dict):
             for key, item in value.items():
-                self._scalar(key, path, _DOUBLE_BITS)
+                self._scalar(key, path)
                 self._free_value(item, (*path, key))
         else:
-            self._scalar(value, path, _DOUBLE_BITS)
+            self._scalar(value, path)
 
-    def _scalar(self, value: Any, path: KeyPath, num_bits: int) -> None:
+    def _scalar(self, value: Any, path: KeyPath) -> None:
         """Values that one syntax can hold and another cannot."""
-        if isinstance(value, int) and not -(1 << num_bits) <= value < 1 << num_bits:
-            self._add(path, f"is {value}; expected an integer below 2^{num_bits}")
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            self._add(path, f"is {value}; expected an integer below 2^63")
             self.excused.add(path)
         elif isinstance(value, str) and not _is_text(value):
             self._add(path, "holds half of a surrogate pair, which is not text")

@@ -50,7 +50,7 @@ _SCALAR_VALUES: dict[str, tuple[type, ...]] = {
     "string_value": (str,),
     "bool_value": (bool,),
 }
-# google.protobuf.Value holds doubles: an integer is exact below this.
+# A float without fraction is read as an integer below this, where doubles hold every integer.
 _EXACT = 1 << 53
 
 
