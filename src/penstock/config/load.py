@@ -8,11 +8,10 @@ from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
-from penstock.config.check import key_problems, shown, value_problems
+from penstock.config.check import Notices, key_problems, notices, shown, value_problems
 from penstock.config.edits import Edits, edit_data
 from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
 from penstock.config.nearest import nearest_name
-from penstock.config.notices import Notices, notices
 from penstock.config.section import Section
 from penstock.config.syntax import SYNTAX_OF_SUFFIX, Parsed, read
 from penstock.config.write import section_data

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterator, Sequence
 
+from penstock.config.check import notices
 from penstock.config.errors import ConfigError, Problem
-from penstock.config.notices import notices
 from penstock.config.registry import result_name
 from penstock.config.section import Section
 from penstock.loops.sections import TrainConfig

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from penstock.config.check import Notices
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
-from penstock.config.notices import Notices
 from penstock.config.write import dump_text
 from penstock.pipeline.model_dir import ModelDir
 from penstock.pipeline.run_config import RunConfig
