@@ -88,13 +88,13 @@ class DataError(PenstockError):
         value: object = None,
     ) -> Self:
         """A problem with where it stands, from the file down to the value; rows are counted from 0."""
-        places = [
+        where = [
             file,
             None if row is None else f"row {row}",
             None if column is None else f"column '{column}'",
         ]
         subject = "" if value is None else f"value {value!r} "
-        return cls(": ".join([place for place in places if place is not None] + [f"{subject}{problem}"]))
+        return cls(": ".join([part for part in where if part is not None] + [f"{subject}{problem}"]))
 
 
 class BudgetExceeded(PenstockError):

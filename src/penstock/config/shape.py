@@ -35,7 +35,7 @@ class EnumShape:
 
 @dataclass(frozen=True, slots=True)
 class SizeShape:
-    """A number of bytes, or a text such as 64MiB."""
+    """A number of bytes, or a string such as 64MiB."""
 
     words = "a size such as 64MiB"
 
@@ -61,7 +61,7 @@ class ListShape:
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Values of one shape by text keys."""
+    """Values of one shape by string keys."""
 
     value: "Shape"
     words = "a mapping"

@@ -190,25 +190,25 @@ class _Walk:
         data: dict[str, Any] = {}
         known = fields_of(section)
         for field in fields:
-            place = (*path, field.name)
-            self._parsed.positions.setdefault(place, field.position)
+            field_path = (*path, field.name)
+            self._parsed.positions.setdefault(field_path, field.position)
             shape = known[field.name].shape if field.name in known else None
             nodes = [field.value] if field.value.items is None else field.value.items
             if isinstance(shape, ListShape):
                 items = data.setdefault(field.name, [])
                 for node in nodes:
-                    item_path = (*place, len(items))
+                    item_path = (*field_path, len(items))
                     position = field.position if node is field.value else node.position
                     self._parsed.positions.setdefault(item_path, position)
                     items.append(self._value(node, shape.item, item_path))
             elif isinstance(shape, MapShape) and (not nodes or not is_free_element(shape.value)):
                 entries = data.setdefault(field.name, {})
                 for node in nodes:
-                    self._add_entry(entries, node, shape.value, place, field.position)
+                    self._add_entry(entries, node, shape.value, field_path, field.position)
             elif field.name in data:
-                self._parsed.add(place, "is written twice", field.position)
+                self._parsed.add(field_path, "is written twice", field.position)
             else:
-                data[field.name] = self._value(field.value, shape, place)
+                data[field.name] = self._value(field.value, shape, field_path)
         return data
 
     def _add_entry(
@@ -219,12 +219,12 @@ class _Walk:
         except _TextError as error:
             self._refuse(path, error)
             return
-        place = (*path, key)
+        entry_path = (*path, key)
         if key in entries:
-            self._parsed.add(place, "is written twice", position)
+            self._parsed.add(entry_path, "is written twice", position)
         else:
-            self._parsed.positions.setdefault(place, position)
-            entries[key] = self._value(value, shape, place)
+            self._parsed.positions.setdefault(entry_path, position)
+            entries[key] = self._value(value, shape, entry_path)
 
     def _value(self, node: _Node, shape: Shape | None, path: KeyPath) -> Any:
         """The value of a node as the shape wants it, or as what it looks like where it does not fit."""

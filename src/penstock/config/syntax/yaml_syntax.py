@@ -160,8 +160,8 @@ def read_json(text: str, root: type[Section] | None = None) -> Parsed:  # noqa: 
         parsed.give_up(f"is not valid JSON: {message}", (error.lineno, error.colno))
         return parsed
     try:
-        same_places = _JSON_ONLY.sub(lambda match: "0" * len(match[0]), text.replace("\t", " "))
-        node = yaml.compose(same_places, Loader=_Loader)
+        same_positions = _JSON_ONLY.sub(lambda match: "0" * len(match[0]), text.replace("\t", " "))
+        node = yaml.compose(same_positions, Loader=_Loader)
     except yaml.YAMLError:  # a key of more than 1,024 characters: problems are reported without their lines
         node = None
     parsed.data = _json_value(value, node, (), parsed)
