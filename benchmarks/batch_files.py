@@ -35,7 +35,7 @@ from measuring.resident import resident_peak_bytes
 from measuring.rounds import alternate, ratios
 
 from penstock.config.sizes import MIB, format_size
-from penstock.store.batch_file import load_batch, save_batch
+from penstock.store.batch_file.files import load_batch, save_batch
 from penstock.store.builder import BatchBuilder
 from penstock.store.inference import inferred_schema
 

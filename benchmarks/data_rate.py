@@ -30,7 +30,7 @@ from measuring.rounds import alternate, report
 from measuring.tf_data import TensorFlowReader, find_tensorflow
 
 import penstock
-from penstock.batching.prefetch import Prefetch
+from penstock.data.prefetch import Prefetch
 from penstock.readers.files import list_files
 from penstock.tensors.batch import Batch
 

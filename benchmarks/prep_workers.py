@@ -23,7 +23,7 @@ from pathlib import Path
 import yaml
 
 from penstock.config.sizes import MIB, format_size
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from penstock.runtime.world import available_cores
 from penstock.store.manifest import Manifest
 

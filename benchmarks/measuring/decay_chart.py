@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.measuring.shifting_run import Points, Setting, watch
-from penstock.pipeline.report.line_chart import (
+from penstock.observe.report.line_chart import (
     HEIGHT,
     LEFT,
     RIGHT,
@@ -22,8 +22,8 @@ from penstock.pipeline.report.line_chart import (
     grid,
     labels,
 )
-from penstock.pipeline.report.markup import Markup, element, joined
-from penstock.pipeline.report.series import Series
+from penstock.observe.report.markup import Markup, element, joined
+from penstock.observe.report.series import Series
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "decay.svg"
 SETTINGS: tuple[Setting, ...] = ((0.9, 100), (0.5, 100), (0.9, 10))

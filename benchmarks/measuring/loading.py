@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.batching.prefetch import Prefetch, prefetch
-from penstock.batching.rows import cut_by_rows
-from penstock.batching.shuffle import shuffle
-from penstock.batching.workers.choice import Workers
-from penstock.batching.workers.counting import arena_bytes
 from penstock.config.sizes import MIB, parse_size
+from penstock.data.cut_rows import cut_by_rows
+from penstock.data.prefetch import Prefetch, prefetch
+from penstock.data.shuffle import shuffle
+from penstock.data.workers.choice import Workers
+from penstock.data.workers.counting import arena_bytes
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError, PenstockError
-    from penstock.optim.schedules import preview_schedule
-    from penstock.pipeline.dataloader import create_dataloader
-    from penstock.pipeline.dataset.dataset import Dataset
-    from penstock.pipeline.dataset.ragged import Ragged
-    from penstock.pipeline.dataset.reading import (
+    from penstock.data.arrow_numpy import Ragged
+    from penstock.data.dataset import Dataset
+    from penstock.data.reading import (
         from_arrays,
         read_arrow,
         read_csv,
@@ -23,19 +21,21 @@ if TYPE_CHECKING:
         read_store,
         read_tfrecord,
     )
-    from penstock.pipeline.evaluation import evaluate
-    from penstock.pipeline.folder_merging import merge
-    from penstock.pipeline.parts import build_batch, build_model
-    from penstock.pipeline.prediction import predict
-    from penstock.pipeline.preparing import PrepResult, prepare
-    from penstock.pipeline.run_config import RunConfig
-    from penstock.pipeline.run_files import load_run
-    from penstock.pipeline.training import TrainResult, train
+    from penstock.optim.schedules import preview_schedule
     from penstock.prep.tfrecord.write import write_tfrecord
+    from penstock.run.build import build_batch, build_model
+    from penstock.run.dataloader import create_dataloader
+    from penstock.run.evaluate import evaluate
+    from penstock.run.merge import merge
+    from penstock.run.predict import predict
+    from penstock.run.prepare import PrepResult, prepare
+    from penstock.run.run_config import RunConfig
+    from penstock.run.run_file import load_run
+    from penstock.run.train import TrainResult, train
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
-    from penstock.store.batch_file import load_batch, save_batch
+    from penstock.store.batch_file.files import load_batch, save_batch
     from penstock.store.samples import arrays_to_samples, samples_to_arrays
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
@@ -47,28 +47,28 @@ _PLACES = {
     "DataError": "penstock.config.errors",
     "PenstockError": "penstock.config.errors",
     "preview_schedule": "penstock.optim.schedules",
-    "Dataset": "penstock.pipeline.dataset.dataset",
-    "Ragged": "penstock.pipeline.dataset.ragged",
-    "from_arrays": "penstock.pipeline.dataset.reading",
-    "read_arrow": "penstock.pipeline.dataset.reading",
-    "read_csv": "penstock.pipeline.dataset.reading",
-    "read_json": "penstock.pipeline.dataset.reading",
-    "read_numpy": "penstock.pipeline.dataset.reading",
-    "read_parquet": "penstock.pipeline.dataset.reading",
-    "read_store": "penstock.pipeline.dataset.reading",
-    "read_tfrecord": "penstock.pipeline.dataset.reading",
-    "evaluate": "penstock.pipeline.evaluation",
-    "merge": "penstock.pipeline.folder_merging",
-    "build_batch": "penstock.pipeline.parts",
-    "build_model": "penstock.pipeline.parts",
-    "create_dataloader": "penstock.pipeline.dataloader",
-    "predict": "penstock.pipeline.prediction",
-    "PrepResult": "penstock.pipeline.preparing",
-    "prepare": "penstock.pipeline.preparing",
-    "RunConfig": "penstock.pipeline.run_config",
-    "load_run": "penstock.pipeline.run_files",
-    "TrainResult": "penstock.pipeline.training",
-    "train": "penstock.pipeline.training",
+    "Dataset": "penstock.data.dataset",
+    "Ragged": "penstock.data.arrow_numpy",
+    "from_arrays": "penstock.data.reading",
+    "read_arrow": "penstock.data.reading",
+    "read_csv": "penstock.data.reading",
+    "read_json": "penstock.data.reading",
+    "read_numpy": "penstock.data.reading",
+    "read_parquet": "penstock.data.reading",
+    "read_store": "penstock.data.reading",
+    "read_tfrecord": "penstock.data.reading",
+    "evaluate": "penstock.run.evaluate",
+    "merge": "penstock.run.merge",
+    "build_batch": "penstock.run.build",
+    "build_model": "penstock.run.build",
+    "create_dataloader": "penstock.run.dataloader",
+    "predict": "penstock.run.predict",
+    "PrepResult": "penstock.run.prepare",
+    "prepare": "penstock.run.prepare",
+    "RunConfig": "penstock.run.run_config",
+    "load_run": "penstock.run.run_file",
+    "TrainResult": "penstock.run.train",
+    "train": "penstock.run.train",
     "write_tfrecord": "penstock.prep.tfrecord.write",
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",

@@ -25,7 +25,16 @@ STANDS_IN_FOR = {"fbgemm-gpu": "fbgemm-gpu-cpu"}
 """torchrec asks for the CUDA build; the CPU build fills the same module."""
 OPTIONAL = {"h5py", "odps", "onnx", "onnxruntime", "ray", "requests", "tensorflow"}
 """Extras: imported only where they are asked for (`pytest.importorskip` in tests)."""
-OWN = {"penstock", "lock_file", "installed_files", "setup_venv", "tests", "measuring"}
+OWN = {
+    "penstock",
+    "compare_checkouts",
+    "example_runs",
+    "lock_file",
+    "installed_files",
+    "setup_venv",
+    "tests",
+    "measuring",
+}
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.cli.desk import CLICKS, Desk
 from tests.store.merge.inputs import write_batches
 

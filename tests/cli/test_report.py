@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from penstock.pipeline import advice
+from penstock.observe import advice
 from tests.cli.desk import Desk
 
 

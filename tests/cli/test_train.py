@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from penstock.pipeline.run_files import load_run
+from penstock.run.run_file import load_run
 from tests.cli.desk import Desk
 
 IGNORED = ("num_epochs: 1", "num_epochs: 1\n  delta_embedding_dump_config: {}")
@@ -229,7 +229,7 @@ def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("penstock.pipeline.training.plan_training", interrupted)
+    monkeypatch.setattr("penstock.run.train.plan_training", interrupted)
 
     done = desk.penstock("train", "run.yaml")
 

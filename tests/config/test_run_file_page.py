@@ -10,7 +10,7 @@ import pytest
 from penstock.config.edits import edit_data
 from penstock.config.load import parse_section
 from penstock.config.syntax import read
-from penstock.pipeline.run_config import RunConfig
+from penstock.run.run_config import RunConfig
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run-file.md").read_text()
 

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from tests.cli.desk import messages_left_as_they_were
 
 pytest.register_assert_rewrite("tests.end_to_end.wrong_input.mistake")  # before a test imports it

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.optim.schedules import preview_schedule
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from tests.cli.conftest import desk
 from tests.cli.desk import Desk
 

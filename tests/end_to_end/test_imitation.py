@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.prep.sample_data import write_sample_data
 from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.sample_data.write import write_sample_data
 from tests.end_to_end.conftest import Workplace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

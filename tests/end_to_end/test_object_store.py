@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.config.sizes import GIB
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from tests.end_to_end.conftest import SMALL_RUN, Workplace, write_run
 from tests.end_to_end.runs import evaluations, losses
 

@@ -1,7 +1,7 @@
 """report.html in a real browser: every chart has data, values show under the pointer, the console is clean.
 
 Needs playwright and a Chromium: one named chromium or google-chrome on the PATH, or playwright's own. Without them
-these tests are skipped; tests/pipeline/report looks at the page without a browser.
+these tests are skipped; tests/observe/report looks at the page without a browser.
 """
 
 import shutil
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from penstock.pipeline.report.writing import write_report
+from penstock.observe.report.writing import write_report
 from tests.end_to_end.conftest import Workplace
-from tests.pipeline.report.run_folders import EARLY_END, START, STEPS, write_profile, write_run
+from tests.observe.report.run_folders import EARLY_END, START, STEPS, write_profile, write_run
 
 playwright = pytest.importorskip("playwright.sync_api")
 

@@ -15,12 +15,12 @@ import pytest
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.metrics.auc import AUC
-from penstock.pipeline.advice import DataPathFacts, advise
-from penstock.pipeline.session import limit_exceeded
+from penstock.observe.advice import DataPathFacts, advise
+from penstock.run.session import limit_exceeded
 from penstock.runtime.memory import MemoryMonitor
-from tests.batching.workers import functions
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import CLICKS, Change, Desk
+from tests.data.workers import functions
 from tests.end_to_end.wrong_input.test_data_files import FROM_CSV, HEADER, cut_in_half
 from tests.end_to_end.wrong_input.test_places import WEIGHTS, flip_a_bit
 from tests.faults.test_workers import ten_batches
@@ -129,7 +129,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "More memory was taken than allowed": more_memory_than_the_limit,
     "Memory runs out in a step": by_command(
         "train run.yaml",
-        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.pipeline.test_out_of_memory:terabytes'}"),
+        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_out_of_memory:terabytes'}"),
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,

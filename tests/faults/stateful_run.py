@@ -237,7 +237,7 @@ def train_in(folder: Path, resume: bool, kill: Kill | None, say: Connection) -> 
 
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["penstock.pipeline.training", "tests.faults.stateful_run"])
+CONTEXT.set_forkserver_preload(["penstock.run.train", "tests.faults.stateful_run"])
 
 
 def train(folder: Path, resume: bool = False, kill: Kill | None = None) -> list[str] | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes
 
 pytestmark = pytest.mark.slow

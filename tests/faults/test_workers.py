@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.batching.workers.ends import WorkerError
-from penstock.batching.workers.stage import in_workers
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
+from penstock.data.workers.ends import WorkerError
+from penstock.data.workers.stage import in_workers
 from penstock.runtime.budget import Share
-from tests.batching.streams import stream_of_sizes
-from tests.batching.workers import functions
+from tests.data.streams import stream_of_sizes
+from tests.data.workers import functions
 from tests.readers.samples import take
 from tests.waiting import wait_until
 
@@ -132,7 +132,7 @@ def test_a_killed_template_is_told_and_its_workers_end(gate):
 
 
 def test_a_hanging_worker_is_noticed_with_its_stack_and_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.batching.workers.pool.STACK_SECONDS", 120.0)
+    monkeypatch.setattr("penstock.data.workers.pool.STACK_SECONDS", 120.0)
     patience, hangs = GrowingImpatient(), tmp_path / "hangs"
     function = partial(functions.hangs_at_20_and_says_so, str(hangs))
     with ten_batches(function, num_workers=1, patience=patience) as stage:
@@ -177,10 +177,10 @@ def test_a_polite_signal_is_the_parents_to_answer(number):
 
 PARENT = """
 import signal, sys, time
-from penstock.batching.workers.stage import in_workers
+from penstock.data.workers.stage import in_workers
 from penstock.runtime.budget import Share
-from tests.batching.streams import stream_of_sizes
-from tests.batching.workers import functions
+from tests.data.streams import stream_of_sizes
+from tests.data.workers import functions
 stage = in_workers(stream_of_sizes([10] * 10), getattr(functions, sys.argv[1]), 2, Share("workers", 1 << 20))
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background ignores it
 items = iter(stage)

@@ -1,7 +1,8 @@
 import pytest
 
 from penstock.features.build import build_features
-from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import ParsingSection
 
 
 @pytest.fixture

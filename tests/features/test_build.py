@@ -5,7 +5,8 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.features.build import FEATURE_TYPES, build_features, feature_names
 from penstock.features.feature import TableSpec
-from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import ParsingSection
 
 RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from penstock.config.errors import ConfigError, DataError
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
-from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import ParsingSection
 
 
 def parsed(feature, column, kind=None):

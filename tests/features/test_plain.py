@@ -12,7 +12,8 @@ from penstock.config.errors import DataError
 from penstock.features import plain
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
-from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import ParsingSection
 from penstock.tensors.batch import BASE
 from penstock.tensors.packing import pack
 

@@ -3,14 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.features.sections import (
-    FeatureConfig,
-    FgMode,
-    IdFeature,
-    KvDotProduct,
-    ParsingSection,
-    RawFeature,
-)
+from penstock.features.sections.basic import IdFeature, RawFeature
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import FgMode, ParsingSection
+from penstock.features.sections.special import KvDotProduct
 
 
 def id_feature(**options):

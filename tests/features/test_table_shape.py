@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.features.sections import FeatureConfig
+from penstock.features.sections.feature import FeatureConfig
 from penstock.features.sections.table_shape import has_table, table_rows
 
 ID = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4}

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from penstock.config.errors import CheckpointError, ConfigError, DataError
 from penstock.metrics import build_metrics
 from penstock.metrics.exact_auc import LEVEL, ExactAUC
-from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 from tests.metrics.ranks import on_ranks
 
 FEW = 100 * LEVEL.itemsize

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.reducing import gathered, reduced
-from penstock.metrics.sections import GroupedAUC as GroupedAucSection
 from penstock.runtime.collectives import OneProcess
+from penstock.tensors.sections.metrics import GroupedAUC as GroupedAucSection
 from tests.metrics.ranks import on_ranks
 
 PREDS = np.arange(1, 9) / 10

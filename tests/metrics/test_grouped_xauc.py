@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import DataError
 from penstock.metrics.grouped_xauc import GroupedXAUC
 from penstock.metrics.reducing import reduced
-from penstock.metrics.sections import GroupedXAUC as GroupedXaucSection
+from penstock.tensors.sections.metrics import GroupedXAUC as GroupedXaucSection
 from tests.metrics.ranks import on_ranks
 
 values = st.sampled_from([-math.inf, -1.0, 0.0, 0.25, 3.0, math.inf])

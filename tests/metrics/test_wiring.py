@@ -7,7 +7,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.metrics import METRICS, BoundMetric, TrainMetricWrapper, build_metrics, build_train_metrics
 from penstock.metrics.accuracy import Accuracy
 from penstock.metrics.decay_auc import DecayAUC
-from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 from tests.metrics.ranks import on_ranks
 
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.metrics.reducing import reduced
-from penstock.metrics.sections import XAUC as XaucSection
 from penstock.metrics.xauc import XAUC
+from penstock.tensors.sections.metrics import XAUC as XaucSection
 from tests.metrics.ranks import on_ranks
 
 PREDS = np.arange(1, 9) / 10

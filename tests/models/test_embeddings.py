@@ -6,9 +6,9 @@ from torchrec import KeyedTensor
 
 from penstock.distributed.sharding import shard
 from penstock.models.embeddings import EmbeddingGroup
-from penstock.models.sections import FeatureGroupConfig
+from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.table_plan import plan_tables
-from penstock.optim.sections import SparseOptimizer
+from penstock.optim.sections.sparse import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 from penstock.tensors.batch import BASE, Batch

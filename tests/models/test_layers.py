@@ -12,7 +12,7 @@ from penstock.models.layers.fm import FactorizationMachine
 from penstock.models.layers.mixture_of_experts import Experts, Gate
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
-from penstock.models.sections import MLP as MlpSection
+from penstock.models.sections.layers import MLP as MlpSection
 from penstock.models.table_plan import Slot
 
 

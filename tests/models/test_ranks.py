@@ -6,7 +6,7 @@ import torch
 
 from penstock.models.pareto import ParetoTotal
 from penstock.models.ranks import with_step_shares
-from penstock.models.sections import LossConfig
+from penstock.models.sections.losses import LossConfig
 from penstock.models.task import Task
 from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.world import World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.models.sections import LossConfig
+from penstock.models.sections.losses import LossConfig
 from tests.models.small_data import model_config
 
 

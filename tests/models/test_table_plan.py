@@ -1,6 +1,6 @@
 """Which tables feature groups need, and who reads them."""
 
-from penstock.models.sections import FeatureGroupConfig
+from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.table_plan import Slot, WideTables, plan_tables
 from tests.models.small_data import dense_feature, id_feature
 

@@ -6,7 +6,7 @@ import torch
 from penstock.config.errors import ConfigError
 from penstock.optim.dense import dense_optimizer
 from penstock.optim.rates import set_learning_rate
-from penstock.optim.sections import DenseOptimizer
+from penstock.optim.sections.dense import DenseOptimizer
 
 
 def section(**optimizer):

@@ -6,7 +6,7 @@ import torch
 from penstock.config.errors import ConfigError
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.rates import set_learning_rate
-from penstock.optim.sections import DenseOptimizer
+from penstock.optim.sections.dense import DenseOptimizer
 
 NAMES = ["deep.0.weight", "deep.0.bias", "wide.weight", "final.weight"]
 

@@ -7,7 +7,8 @@ import pytest
 from penstock.config.errors import CheckpointError
 from penstock.optim.plateau import PlateauSchedule, plateaus
 from penstock.optim.schedules import build_schedule, preview_schedule
-from penstock.optim.sections import DenseOptimizer, ReduceOnPlateauLR
+from penstock.optim.sections.dense import DenseOptimizer
+from penstock.optim.sections.schedules import ReduceOnPlateauLR
 
 
 def rates(schedule, values):

@@ -17,7 +17,7 @@ from penstock.distributed.groups import process_group
 from penstock.distributed.sharding import dense_parameters, shard
 from penstock.optim.rates import set_learning_rate
 from penstock.optim.row_adam import RowAdam
-from penstock.optim.sections import SparseOptimizer
+from penstock.optim.sections.sparse import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 

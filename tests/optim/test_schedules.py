@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from penstock.config.errors import ConfigError
 from penstock.optim.formulas import place_in_cycle
 from penstock.optim.schedules import build_schedule, preview_schedule, schedule_of
-from penstock.optim.sections import (
+from penstock.optim.sections.dense import DenseOptimizer
+from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,
-    DenseOptimizer,
     ExponentialDecayLR,
     ManualStepLR,
     ReduceOnPlateauLR,
-    SparseOptimizer,
 )
+from penstock.optim.sections.sparse import SparseOptimizer
 
 
 def test_the_example_of_exponential_decay_in_stairs():

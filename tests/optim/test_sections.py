@@ -4,7 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.config.check import key_problems
-from penstock.optim.sections import DenseOptimizer, ExponentialDecayLR, ManualStepLR, SparseOptimizer
+from penstock.optim.sections.dense import DenseOptimizer
+from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
+from penstock.optim.sections.sparse import SparseOptimizer
 
 
 def test_an_optimizer_and_its_schedule_are_chosen_apart():

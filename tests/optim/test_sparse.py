@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.optim.kernels import NOWHERE, ON_CPU, ON_GPU_ALONE, needs_device, sparse_problems
 from penstock.optim.rates import set_learning_rate
-from penstock.optim.sections import SparseOptimizer
+from penstock.optim.sections.sparse import SparseOptimizer
 from penstock.optim.sparse import SPARSE_OPTIMIZERS, sparse_optimizer, start_accumulators
 
 

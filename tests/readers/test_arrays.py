@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.arrays import survey_arrays, survey_table
+from penstock.readers.arrays.memory import survey_arrays, survey_table
 from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.reading import BlockStream, read_blocks
 from penstock.readers.survey import Survey, Wanted

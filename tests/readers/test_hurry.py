@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.batching.read_ahead import read_ahead
 from penstock.config.sizes import MIB
+from penstock.data.prefetch import read_ahead
 from penstock.readers.files import list_files
 from penstock.readers.parquet.stored import OpenParquet
 from penstock.readers.reading import BlockStream, read_blocks

@@ -10,8 +10,9 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.readers.files import list_files
 from penstock.readers.origin import ROW_COLUMN
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.schema import ArrayNames
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import open_path, survey_path

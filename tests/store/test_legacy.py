@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import is_pickled, load_batch, read_array, read_header, save_batch
+from penstock.store.batch_file.files import is_pickled, load_batch, read_array, read_header, save_batch
 from penstock.store.samples import arrays_to_samples
 from penstock.store.schema import sample_schema
 from tests.store.samples import assert_same, game_arrays

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import read_header, save_batch
+from penstock.store.batch_file.files import read_header, save_batch
 from penstock.store.manifest import MANIFEST_NAME, InputRecord, Manifest
 from tests.store.samples import game_arrays
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from penstock.store.batch_file import load_batch, save_batch
+from penstock.store.batch_file.files import load_batch, save_batch
 from penstock.store.samples import arrays_to_samples, samples_to_arrays
 from penstock.store.schema import ArrayNames, ArraySpec, StoreSchema
 from tests.store.samples import assert_same

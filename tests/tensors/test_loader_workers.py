@@ -13,16 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal as assert_same
 
-from penstock.batching.prefetch import prefetch
-from penstock.batching.rows import cut_by_rows
-from penstock.batching.shuffle import shuffle
-from penstock.batching.workers.choice import Workers
-from penstock.batching.workers.measured import Rule
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
+from penstock.data.cut_rows import cut_by_rows
+from penstock.data.prefetch import prefetch
+from penstock.data.shuffle import shuffle
+from penstock.data.workers.choice import Workers
+from penstock.data.workers.measured import Rule
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
-from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import FgMode, ParsingSection
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share

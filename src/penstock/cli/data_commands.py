@@ -84,7 +84,7 @@ def prep(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.preparing import prepare
+        from penstock.run.prepare import prepare
 
         if Debug.shown:
             logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
@@ -111,14 +111,14 @@ def merge(
         if verify and restart:
             raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
         if verify:
-            from penstock.pipeline.verifying import verify_run
+            from penstock.run.merge import verify_run
 
             result = verify_run(run, allow_pickle=allow_pickle, plain=plain)
             print("\n".join(result.lines()))
             if result.error:
                 fail(result.error, EXIT_WRONG)
             return
-        from penstock.pipeline.merging import merge_run
+        from penstock.run.merge import merge_run
 
         print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
 
@@ -154,9 +154,9 @@ def rewrite(
 ) -> None:
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
-        from penstock.pipeline.reading_options import files_of, reading_of, size_of
-        from penstock.pipeline.rewriting import rewrite_files
-        from penstock.prep.rewrite import RewriteOptions
+        from penstock.prep.rewrite.options import RewriteOptions
+        from penstock.run.reading_options import files_of, reading_of, size_of
+        from penstock.run.rewrite import rewrite_files
 
         if file_format != "parquet":
             raise ConfigError(f"--format is '{file_format}'; rewriting writes parquet")
@@ -206,7 +206,7 @@ def sample_data(
 ) -> None:
     """Write data with a known answer: labels come from a planted model, so the best possible score is known."""
     with one_line_errors():
-        from penstock.prep.sample_data import write_sample_data
+        from penstock.prep.sample_data.write import write_sample_data
         from penstock.runtime.progress import ProgressLogger
 
         with ProgressLogger("sample data", "rows", rows) as progress:
@@ -240,9 +240,9 @@ def inspect(
 ) -> None:
     """Show what is in PATH: schema, rows, sizes, warnings."""
     with one_line_errors():
-        from penstock.pipeline.inspection import DataLook
-        from penstock.pipeline.inspection import inspect as inspect_path
-        from penstock.pipeline.reading_options import size_of
+        from penstock.observe.inspect import inspect as inspect_path
+        from penstock.observe.inspect_data import DataLook
+        from penstock.run.reading_options import size_of
 
         reading = {
             "delimiter": delimiter,

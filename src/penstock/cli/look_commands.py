@@ -32,13 +32,13 @@ def check(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.prep_checking import check_preparation, is_for_preparation, preview_lines
+        from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
         if is_for_preparation(run):
             print("\n".join(preview_lines(check_preparation(run))))
             return
-        from penstock.pipeline.checking import check as check_run
-        from penstock.pipeline.summary import check_summary
+        from penstock.observe.summary import check_summary
+        from penstock.run.check import check as check_run
 
         print(check_summary(check_run(run)))
 
@@ -62,8 +62,8 @@ def plan(
             "memory.limit": memory,
         }
         run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.pipeline.planning import plan as plan_run
-        from penstock.pipeline.summary import plan_summary
+        from penstock.observe.summary import plan_summary
+        from penstock.run.plan import plan as plan_run
 
         print(plan_summary(plan_run(run)))
 
@@ -82,7 +82,7 @@ def report(
 ) -> None:
     """Write a page with the curves, memory, data and configuration of a run, or of several beside each other."""
     with one_line_errors():
-        from penstock.pipeline.report.writing import write_report
+        from penstock.observe.report.writing import write_report
 
         print(write_report(model_dir, others or [], output))
 
@@ -91,7 +91,7 @@ def schema() -> None:
     """Print the JSON Schema of the run file, for editors."""
     with one_line_errors():
         from penstock.config.schema import json_schema
-        from penstock.pipeline.run_config import RunConfig
+        from penstock.run.run_config import RunConfig
 
         print(json.dumps(json_schema(RunConfig), indent=2))
 
@@ -118,7 +118,7 @@ def demo(
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
-        from penstock.pipeline.demo import run_demo
-        from penstock.pipeline.summary import demo_summary
+        from penstock.observe.summary import demo_summary
+        from penstock.run.demo import run_demo
 
         print(demo_summary(run_demo(run_file, data, rows, plain)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from penstock.pipeline.run_config import RunConfig
+    from penstock.run.run_config import RunConfig
 
 # Whoever loads the run file says why it cannot be read, better than the command line would: readable=False.
 RunFile = Annotated[
@@ -44,7 +44,7 @@ def load(
     strict: bool = False,
 ) -> "RunConfig":
     """The run file with the changes of the command line: paths first, then edits in the order given."""
-    from penstock.pipeline.run_files import load_run_with_notices, tell
+    from penstock.run.run_file import load_run_with_notices, tell
 
     given = {path: value for path, value in paths.items() if value is not None}
     run, notices = load_run_with_notices(run_file, given, sets or [], edit_json, strict)

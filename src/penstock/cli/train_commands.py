@@ -11,7 +11,7 @@ from penstock.cli.errors import EXIT_STOPPED, fail, one_line_errors
 from penstock.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.pipeline.run_config import RunConfig
+    from penstock.run.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
 
@@ -92,9 +92,9 @@ def train(
         }
         try:
             run = options.load(run_file, paths, sets, edit_config_json, strict)
-            from penstock.pipeline.run_files import write_text_config
-            from penstock.pipeline.summary import training_summary
-            from penstock.pipeline.training import train as train_run
+            from penstock.observe.summary import training_summary
+            from penstock.run.run_file import write_text_config
+            from penstock.run.train import train as train_run
 
             result = train_run(
                 run,
@@ -174,8 +174,8 @@ def evaluate(
     with one_line_errors(run_file):
         paths = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
         run = options.load(run_file, paths, sets, edit_config_json)
-        from penstock.pipeline.evaluation import evaluate_checkpoint
-        from penstock.pipeline.summary import evaluation_summary
+        from penstock.observe.summary import evaluation_summary
+        from penstock.run.evaluate import evaluate_checkpoint
 
         result = evaluate_checkpoint(run, checkpoint_path, result_filename=eval_result_filename, plain=plain)
         print(evaluation_summary(result))
@@ -207,8 +207,8 @@ def predict(
     """Score files with a checkpoint of RUN, in input order."""
     with one_line_errors(run_file):
         run = options.load(run_file, {"model_dir": model_dir, "memory.limit": memory}, sets, edit_config_json)
-        from penstock.pipeline.prediction import PredictionRequest, predict_files
-        from penstock.pipeline.summary import prediction_summary
+        from penstock.observe.summary import prediction_summary
+        from penstock.run.predict import PredictionRequest, predict_files
 
         request = PredictionRequest(
             input_path=predict_input_path,

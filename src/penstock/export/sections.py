@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from penstock.config.section import Ignored, Later, Section, words
-from penstock.tensors.sections import InputTile
+from penstock.tensors.sections.loading import InputTile
 
 _TF32 = Ignored("there is no TF32 without a GPU")
 

@@ -8,8 +8,9 @@ from typing import Any
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.registry import Registry
 from penstock.features.feature import Feature
-from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
+from penstock.features.sections.feature import FeatureConfig
 from penstock.features.sections.named import named_features
+from penstock.features.sections.parsing import FgMode, ParsingSection
 
 Builder = Callable[[Any, ParsingSection], Feature]
 

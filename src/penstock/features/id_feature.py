@@ -21,7 +21,8 @@ from penstock.features.columns import (
 from penstock.features.feature import Feature, TableSpec
 from penstock.features.id_encoding import GivenRows, HashedRows, IdEncoding, encoding_of
 from penstock.features.input_mode import FeatureInput, feature_input
-from penstock.features.sections import IdFeature, ParsingSection, RawFeature
+from penstock.features.sections.basic import IdFeature, RawFeature
+from penstock.features.sections.parsing import ParsingSection
 from penstock.features.text import BadToken, Text
 
 

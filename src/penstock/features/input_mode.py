@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-from penstock.features.sections import FgMode, IdFeature, ParsingSection, RawFeature
+from penstock.features.sections.basic import IdFeature, RawFeature
+from penstock.features.sections.parsing import FgMode, ParsingSection
 
 _SIDES = ("user", "item", "context")
 _LATER_SIDES = ("feature", "const")

@@ -26,7 +26,8 @@ from penstock.features.id_feature import SparseIds, checked, table_of
 from penstock.features.input_mode import FeatureInput, feature_input
 from penstock.features.normalizer import Normalizer, parse_normalizer
 from penstock.features.number_text import parse_numbers
-from penstock.features.sections import ParsingSection, RawFeature
+from penstock.features.sections.basic import RawFeature
+from penstock.features.sections.parsing import ParsingSection
 from penstock.features.sections.table_shape import table_rows
 from penstock.features.text import BadToken, Text
 

@@ -10,7 +10,7 @@ from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import RowMean, RowValues
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import Accuracy as AccuracySection
+    from penstock.tensors.sections.metrics import Accuracy as AccuracySection
 
 
 class Accuracy(RowMean):

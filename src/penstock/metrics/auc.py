@@ -11,7 +11,7 @@ from penstock.metrics.metric import Values
 from penstock.metrics.sums import SumsMetric
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import AUC as AucSection
+    from penstock.tensors.sections.metrics import AUC as AucSection
 
 NUM_BINS = 100_000
 """Bins when no thresholds are asked for: on a million rows within 1e-4 of the exact area, in 1.6 MB."""

@@ -7,7 +7,7 @@ from penstock.config.registry import make_part, require_call
 from penstock.metrics.metric import Metric
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import CustomMetric as CustomMetricSection
+    from penstock.tensors.sections.metrics import CustomMetric as CustomMetricSection
 
 NEEDED = (
     "update",

@@ -11,7 +11,7 @@ from penstock.metrics.metric import Values
 from penstock.metrics.sums import SumsMetric
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import AUC as AucSection
+    from penstock.tensors.sections.metrics import AUC as AucSection
 
 NUM_THRESHOLDS = 200
 

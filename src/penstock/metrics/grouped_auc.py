@@ -16,7 +16,7 @@ from penstock.metrics.segments import GroupAreas, group_areas
 from penstock.metrics.spill import LIMIT_BYTES, Rows
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import GroupedAUC as GroupedAucSection
+    from penstock.tensors.sections.metrics import GroupedAUC as GroupedAucSection
 
 _WEIGHTS: dict[str, Callable[[GroupAreas], NDArray[Any]]] = {
     "none": lambda found: np.ones(len(found.areas)),

@@ -15,7 +15,7 @@ from penstock.metrics.spill import LIMIT_BYTES, Rows
 from penstock.metrics.xauc_pairs import drawn_numbers, pairs_numbered
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import GroupedXAUC as GroupedXaucSection
+    from penstock.tensors.sections.metrics import GroupedXAUC as GroupedXaucSection
 
 _BLOCK_DRAWS = 1 << 17
 """Draws of many groups at a time: about 10 MiB."""

@@ -16,7 +16,7 @@ from penstock.metrics.sums import SUMS_COPIES, SumsMetric
 from penstock.runtime.collectives import Collectives
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import MulticlassAUC as MulticlassAucSection
+    from penstock.tensors.sections.metrics import MulticlassAUC as MulticlassAucSection
 
 MAX_CELLS = 4_000_000
 """Bins of all classes together when no thresholds are asked for: 64 MB however many classes there are."""

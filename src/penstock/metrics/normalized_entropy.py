@@ -9,7 +9,7 @@ from penstock.metrics.metric import Settings, Values
 from penstock.metrics.sums import SumsMetric
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import NormalizedEntropy as NormalizedEntropySection
+    from penstock.tensors.sections.metrics import NormalizedEntropy as NormalizedEntropySection
 
 
 class NormalizedEntropy(SumsMetric):

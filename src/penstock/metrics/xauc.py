@@ -21,7 +21,7 @@ from penstock.metrics.xauc_pairs import drawn_numbers, num_pairs, num_right_pair
 from penstock.metrics.xauc_rows import ROWS_STATE, Numbers, RowSample
 
 if TYPE_CHECKING:
-    from penstock.metrics.sections import XAUC as XaucSection
+    from penstock.tensors.sections.metrics import XAUC as XaucSection
 
 MAX_ROWS = 1 << 20
 """Rows that are kept of the whole set. What is drawn from them differs by about 1e-3 from all rows."""

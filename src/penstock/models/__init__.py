@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.features import Feature
     from penstock.models.model import Model
-    from penstock.models.sections import ModelConfig
+    from penstock.models.sections.model import ModelConfig
 
 MODELS: Registry[Any] = Registry(
     "model",

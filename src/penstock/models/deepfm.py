@@ -18,8 +18,8 @@ from penstock.models.table_plan import TablePlan, WideTables, plan_tables
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections import DeepFM as DeepFMSection
-    from penstock.models.sections import ModelConfig
+    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections.rank import DeepFM as DeepFMSection
 
 
 class DeepFM(Model):

@@ -15,7 +15,7 @@ from penstock.config.registry import error_text, make_part, require_call
 from penstock.models.sessions import log_sum_by_session
 
 if TYPE_CHECKING:
-    from penstock.models.sections import (
+    from penstock.models.sections.losses import (
         BinaryCrossEntropy,
         BinaryFocalLoss,
         CustomLoss,

@@ -16,7 +16,8 @@ from penstock.models.task import Task
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig, TaskTower
+    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections.towers import TaskTower
 
 
 class MultiTaskModel(Model):

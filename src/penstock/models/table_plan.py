@@ -13,7 +13,7 @@ from penstock.models.initializers import DEFAULT_INIT, DEFAULT_WIDE_INIT, Initia
 
 if TYPE_CHECKING:
     from penstock.features import Feature, TableSpec
-    from penstock.models.sections import FeatureGroupConfig
+    from penstock.models.sections.groups import FeatureGroupConfig
 
 
 @dataclass(frozen=True, slots=True)

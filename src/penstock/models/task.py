@@ -12,7 +12,8 @@ from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections import LossConfig, TaskTower
+    from penstock.models.sections.losses import LossConfig
+    from penstock.models.sections.towers import TaskTower
     from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 

@@ -16,8 +16,8 @@ from penstock.models.table_plan import WideTables, plan_tables
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections import WideAndDeep as WideAndDeepSection
+    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 
 
 class WideAndDeep(Model):

@@ -14,8 +14,13 @@ from penstock.optim.parts import split_by_part
 from penstock.optim.schedules import Schedule, build_schedule
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import CustomOptimizer, DenseOptimizer
-    from penstock.optim.sections.dense import AdamOptions, DenseOptimizerOptions, DenseOptions
+    from penstock.optim.sections.dense import (
+        AdamOptions,
+        CustomOptimizer,
+        DenseOptimizer,
+        DenseOptimizerOptions,
+        DenseOptions,
+    )
 
 Factory = Callable[[Any], torch.optim.Optimizer]
 """From parameters to an optimizer over them."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import error_text, make_part, require_call
-from penstock.optim.sections import (
+from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from penstock.config.errors import Problem
-from penstock.optim.sections import SparseOptimizer, WeightDecayMode
+from penstock.optim.sections.sparse import SparseOptimizer, WeightDecayMode
 
 PATH = "train_config.sparse_optimizer"
 

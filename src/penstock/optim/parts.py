@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.config.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import PartOptimizer
+    from penstock.optim.sections.dense import PartOptimizer
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.config.errors import CheckpointError
-from penstock.optim.sections import MetricMode, ReduceOnPlateauLR
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
 
 
 class PlateauSchedule:

@@ -23,7 +23,8 @@ from penstock.optim.formulas import (
     manual_step,
 )
 from penstock.optim.plateau import PlateauSchedule
-from penstock.optim.sections import (
+from penstock.optim.sections.dense import DenseOptimizerOptions
+from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
     CosineAnnealingWarmRestartsLR,
@@ -32,10 +33,9 @@ from penstock.optim.sections import (
     ManualStepLR,
     ReduceOnPlateauLR,
     ScheduleOptions,
-    SparseOptimizer,
     minimum_problem,
 )
-from penstock.optim.sections.dense import DenseOptimizerOptions
+from penstock.optim.sections.sparse import SparseOptimizer
 
 
 class Schedule(Protocol):

@@ -15,7 +15,7 @@ from penstock.optim.kernels import sparse_problems
 from penstock.optim.row_adam import STANDING_STILL, RowAdam
 
 if TYPE_CHECKING:
-    from penstock.optim.sections import FusedRowWiseAdagradOptimizer, SparseOptimizer
+    from penstock.optim.sections.sparse import FusedRowWiseAdagradOptimizer, SparseOptimizer
 
 FusedOptimizer = tuple[type[torch.optim.Optimizer], dict[str, Any]]
 """The class that torchrec translates to a kernel, or RowAdam; and its settings."""

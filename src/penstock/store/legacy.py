@@ -15,7 +15,8 @@ from penstock.config.errors import DataError
 from penstock.store.inference import inferred_schema
 from penstock.store.legacy_archive import check_lengths, read_archive
 from penstock.store.npy_header import read_npy_header
-from penstock.store.plain_pickle import read_plain_pickle, shown
+from penstock.store.plain_pickle.reading import read_plain_pickle
+from penstock.store.plain_pickle.values import shown
 from penstock.store.samples import samples_to_arrays
 from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames, StoreSchema
 

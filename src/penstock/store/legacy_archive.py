@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.store.npy_header import NpyHeader, read_npy_header
-from penstock.store.plain_pickle import read_plain_pickle, shown
+from penstock.store.plain_pickle.reading import read_plain_pickle
+from penstock.store.plain_pickle.values import shown
 from penstock.store.zip_members import reading_archive
 
 _SUFFIX = ".npy"

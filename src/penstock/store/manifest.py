@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import BatchRecord, read_header
+from penstock.store.batch_file.files import read_header
+from penstock.store.batch_file.header import BatchRecord
 from penstock.store.damage import DamagedFile
 from penstock.store.documents import read_document, write_document
 from penstock.store.schema import StoreSchema

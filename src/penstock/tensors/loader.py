@@ -7,8 +7,8 @@ from functools import partial
 import pyarrow as pa
 import torch
 
-from penstock.batching.workers.choice import Workers, each_batch
-from penstock.batching.workers.measured import Measured, Spent
+from penstock.data.workers.choice import Workers, each_batch
+from penstock.data.workers.measured import Measured, Spent
 from penstock.features.parser import ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from penstock.prep.sections import Preprocessing
-from penstock.store.batch_file import load_batch
+from penstock.store.batch_file.files import load_batch
 from penstock.store.manifest import Manifest
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
+from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from tests.prep.preparing.raw import prepared_arrays, section, write_games

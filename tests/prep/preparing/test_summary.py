@@ -2,7 +2,7 @@
 
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.store.batch_file import BatchRecord
+from penstock.store.batch_file.header import BatchRecord
 from penstock.store.manifest import InputRecord
 
 

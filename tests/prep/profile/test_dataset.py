@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.prep.profile import pieces, profile_pieces, profile_rows
+from penstock.prep.profile import pieces
+from penstock.prep.profile.dataset import profile_pieces, profile_rows
 from penstock.prep.profile.footers import with_footers
 from penstock.prep.profile.pieces import BlockPieces
 from penstock.readers.files import list_files

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import GIB
-from penstock.prep.rewrite import RewriteOptions, RewriteSummary, rewrite
+from penstock.prep.rewrite.options import RewriteOptions
+from penstock.prep.rewrite.rewriting import rewrite
+from penstock.prep.rewrite.summary import RewriteSummary
 from penstock.readers.files import list_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted, survey

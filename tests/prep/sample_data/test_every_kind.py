@@ -8,7 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from penstock.prep.sample_data import BLOCK_ROWS, KINDS, read_summary, sample_blocks, write_sample_data
+from penstock.prep.sample_data.block import BLOCK_ROWS, KINDS
+from penstock.prep.sample_data.rows import sample_blocks
+from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.write import write_sample_data
 
 EVERY_KIND = {"clicks": ["click", "buy"], "criteo": ["label"]}
 """Kind -> its binary labels."""

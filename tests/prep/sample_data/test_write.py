@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.sample_data import read_summary, write_sample_data
+from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.write import write_sample_data
 
 
 def test_files_and_row_groups_have_the_sizes_asked_for(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.config.sizes import KIB, MIB
-from penstock.store.batch_file import load_batch, read_header, save_batch
+from penstock.store.batch_file.files import load_batch, read_header, save_batch
 
 
 def peak_bytes(call):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import load_batch, read_header, save_batch
 from penstock.store.batch_file.compression import decompressed, inflated_member
+from penstock.store.batch_file.files import load_batch, read_header, save_batch
 from tests.store.samples import assert_same, game_arrays
 
 EVERY_WAY = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.batch_file import load_batch, read_array, read_header, save_batch
+from penstock.store.batch_file.files import load_batch, read_array, read_header, save_batch
 from tests.store.samples import assert_same, game_arrays
 
 EVERY_WAY = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.runtime.durable import remove_partial
-from penstock.store.batch_file import load_batch, save_batch
+from penstock.store.batch_file.files import load_batch, save_batch
 
 NUM_KILLS = 12
 # Modules are imported once. For each number it reads, it forks one that saves and kills itself before the line of

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import read_array, save_batch
-from penstock.store.contents import ArrayContents, batches, contents_of, file_rows
+from penstock.store.batch_file.files import read_array, save_batch
+from penstock.store.contents import batches, file_rows
+from penstock.store.contents.contents import ArrayContents
+from penstock.store.contents.finding import contents_of
 from penstock.store.manifest import InputRecord, Manifest
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.schema import ArrayNames, sample_schema
 from tests.store.merge.inputs import concatenated, write_batches
 from tests.store.samples import assert_same, game_arrays

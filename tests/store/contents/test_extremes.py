@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from penstock.store.contents import Extremes
+from penstock.store.contents.extremes import Extremes
 
 
 def extremes(*chunks):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file.files import save_batch
 from tests.store.samples import game_arrays
 
 SIZES = (5, 7, 1, 0, 12, 3)

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.batch_file import read_header, save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge, verify
+from penstock.store.batch_file.files import read_header, save_batch
+from penstock.store.merge.checking.verifying import verify
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.source.batches import find_batches
 from penstock.store.merge.source.reading import BatchReader
 from penstock.store.merge.staging import locked, remove_others

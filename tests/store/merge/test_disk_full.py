@@ -11,9 +11,10 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, merge
+from penstock.store.batch_file.files import save_batch
 from penstock.store.merge.layouts.store_file import total_bytes
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.plan import plan_merge
 from penstock.store.merge.room import check_room
 from penstock.store.merge.source.batches import find_batches

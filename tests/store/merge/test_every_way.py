@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge, verify
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.checking.verifying import verify
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes
 
 SHARES = st.sampled_from([(0.8, 0.1, 0.1), (1.0, 0.0, 0.0), (0.34, 0.33, 0.33), (0.0, 0.5, 0.5)])

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge, verify
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.checking.verifying import verify
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file.files import save_batch
 
 # Imports once; for each line it reads, it forks one that merges. That one first merges a single file, so that what
 # libraries load at the first use is there before anything is measured.

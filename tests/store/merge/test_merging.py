@@ -8,8 +8,9 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.batch_file import load_batch, save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.batch_file.files import load_batch, save_batch
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same, game_arrays
 

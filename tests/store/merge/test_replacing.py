@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes, write_batches
 from tests.store.samples import game_arrays
 

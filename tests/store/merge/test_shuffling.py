@@ -7,9 +7,10 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, parse_size
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.merging import merge
 from penstock.store.merge.moving.buckets import plan_buckets
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import plan_merge
 from penstock.store.merge.source.batches import find_batches
 from tests.store.merge.inputs import all_bytes

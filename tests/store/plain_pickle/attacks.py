@@ -19,7 +19,7 @@ from numpy.lib import format as npy_format
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import load_batch
+from penstock.store.batch_file.files import load_batch
 
 MOST_MORE_BYTES = 256 * MIB
 

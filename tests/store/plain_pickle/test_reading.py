@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.store.plain_pickle import read_plain_pickle, shown
+from penstock.store.plain_pickle.reading import read_plain_pickle
+from penstock.store.plain_pickle.values import shown
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 SINGLE = st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.text() | st.binary()

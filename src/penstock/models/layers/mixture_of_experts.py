@@ -8,7 +8,7 @@ from torch import nn
 from penstock.models.layers.mlp import MLP
 
 if TYPE_CHECKING:
-    from penstock.models.sections import MLP as MlpSection
+    from penstock.models.sections.layers import MLP as MlpSection
 
 
 class Experts(nn.Module):

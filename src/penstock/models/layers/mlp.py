@@ -10,7 +10,7 @@ from penstock.models.layers.activations import build_activation
 from penstock.models.layers.batch_norm import BatchNorm
 
 if TYPE_CHECKING:
-    from penstock.models.sections import MLP as MlpSection
+    from penstock.models.sections.layers import MLP as MlpSection
 
 
 class MLP(nn.Module):

@@ -5,13 +5,7 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from penstock.config.section import Section
 from penstock.models.sections.layers import MLP
 from penstock.models.sections.similarity import Similarity
-from penstock.models.sections.towers import (
-    DATTower,
-    HSTUUserTower,
-    MINDUserTower,
-    MultiWindowDINTower,
-    Tower,
-)
+from penstock.models.sections.towers import DATTower, HSTUUserTower, MINDUserTower, MultiWindowDINTower, Tower
 
 
 class DSSM(Section):

@@ -5,12 +5,7 @@ from pydantic import PositiveFloat, PositiveInt
 from penstock.config.section import DropoutRatio, Section
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, ExtractionNetwork, MaskNetModule
-from penstock.models.sections.towers import (
-    BayesTaskTower,
-    FusionMTLTower,
-    InterventionTaskTower,
-    TaskTower,
-)
+from penstock.models.sections.towers import BayesTaskTower, FusionMTLTower, InterventionTaskTower, TaskTower
 
 
 class SimpleMultiTask(Section):

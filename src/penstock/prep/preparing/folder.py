@@ -23,7 +23,7 @@ from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord, record_pat
 from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
 from penstock.runtime.durable import remove_partial
-from penstock.store.batch_file import SUFFIXES
+from penstock.store.batch_file.files import SUFFIXES
 from penstock.store.damage import DamagedFile
 from penstock.store.documents import read_document, write_document
 from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, InputRecord

@@ -19,7 +19,8 @@ from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.readers.files import DataFile
-from penstock.store.batch_file import SUFFIXES, BatchRecord, save_batch
+from penstock.store.batch_file.files import SUFFIXES, save_batch
+from penstock.store.batch_file.header import BatchRecord
 from penstock.store.builder import BatchBuilder
 from penstock.store.manifest import InputRecord
 from penstock.store.schema import ArrayNames, StoreSchema

@@ -5,14 +5,7 @@ from typing import Any
 import numpy as np
 
 from penstock.readers.tfrecord.crc32c import crc32c, masked_crc32c
-from penstock.readers.tfrecord.locate import (
-    DATA_CHECK,
-    IN_PARTS,
-    LENGTH_CHECK,
-    NOT_AN_EXAMPLE,
-    fail,
-    same,
-)
+from penstock.readers.tfrecord.locate import DATA_CHECK, IN_PARTS, LENGTH_CHECK, NOT_AN_EXAMPLE, fail, same
 from penstock.readers.tfrecord.machine import address_of, load_32
 from penstock.readers.tfrecord.take import count_list
 from penstock.readers.tfrecord.wire import (

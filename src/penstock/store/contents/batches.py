@@ -8,24 +8,11 @@ from zlib import crc32
 import numpy as np
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import (
-    BatchHeader,
-    BatchRecord,
-    StoredArray,
-    is_pickled,
-    read_array,
-    read_header,
-)
+from penstock.store.batch_file.files import is_pickled, read_array, read_header
+from penstock.store.batch_file.header import BatchHeader, BatchRecord, StoredArray
 from penstock.store.batch_file.reading import check_values
 from penstock.store.batch_file.values import Values
-from penstock.store.contents.contents import (
-    CHUNK_BYTES,
-    ArrayContents,
-    Contents,
-    Interval,
-    Part,
-    arrays_of,
-)
+from penstock.store.contents.contents import CHUNK_BYTES, ArrayContents, Contents, Interval, Part, arrays_of
 from penstock.store.contents.file_rows import FileArray
 from penstock.store.manifest import MANIFEST_NAME, Manifest, is_unfinished
 from penstock.store.merge.source.batch_paths import list_batch_files

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.store.batch_file import SUFFIXES
+from penstock.store.batch_file.files import SUFFIXES
 from penstock.store.batch_file.native_header import MAGIC
 from penstock.store.contents.batches import batch_contents, batch_folder_contents
 from penstock.store.contents.contents import Contents

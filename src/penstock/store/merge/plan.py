@@ -138,9 +138,7 @@ def plan_merge(
 
 def _files(schema: StoreSchema, counts: Mapping[str, int], options: MergeOptions) -> tuple[StoreFile, ...]:
     if options.has_part_files:
-        from penstock.store.merge.layouts.arrow_rows import (
-            check_types,  # Arrow is not loaded for other targets
-        )
+        from penstock.store.merge.layouts.arrow_rows import check_types
 
         check_types(schema, options.target)
         return ()

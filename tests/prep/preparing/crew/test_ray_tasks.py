@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.batching.workers.ends import WorkerError
 from penstock.config.errors import ConfigError
+from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import WatchOptions

@@ -14,7 +14,7 @@ from penstock.prep.preparing.extraction.feature_groups import split_arrays, spli
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.sections import SampleSchema
-from penstock.store.merge import merge
+from penstock.store.merge.merging import merge
 from tests.prep.preparing.raw import prepared_arrays, section, write_games
 
 

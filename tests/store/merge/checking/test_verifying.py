@@ -5,9 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from penstock.store.batch_file import read_header, save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge, verify
-from penstock.store.merge.document import KIND, VERSION, encoded_document
+from penstock.store.batch_file.files import read_header, save_batch
+from penstock.store.documents import encoded_document
+from penstock.store.merge.checking.verifying import verify
+from penstock.store.merge.document import KIND, VERSION
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import all_bytes, write_batches
 from tests.store.samples import game_arrays
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import GIB
-from penstock.store.batch_file import load_batch
+from penstock.store.batch_file.files import load_batch
 from penstock.store.checksums import joined_checksum
 from penstock.store.merge.layouts.npy_layout import npy_files
 from penstock.store.merge.layouts.store_file import Fixed, file_checksum_of

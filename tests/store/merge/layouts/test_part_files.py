@@ -6,10 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge, verify
+from penstock.store.batch_file.files import save_batch
+from penstock.store.merge.checking.verifying import verify
 from penstock.store.merge.layouts import part_files
+from penstock.store.merge.merging import merge
 from penstock.store.merge.moving.tasks import Work
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.plan import plan_merge
 from penstock.store.merge.source.batches import find_batches
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches

@@ -6,9 +6,9 @@ import psutil
 import pytest
 
 from penstock.config.errors import DataError, PenstockError
-from penstock.store.merge import MergeOptions
 from penstock.store.merge.moving.crew import Crew
 from penstock.store.merge.moving.tasks import Work
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.plan import plan_merge
 from penstock.store.merge.room import reserve
 from penstock.store.merge.source.batches import find_batches

@@ -2,7 +2,8 @@
 
 import pytest
 
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from tests.store.merge.inputs import write_batches
 
 NO_INPUTS = "splits by file: no manifest.json tells which input files samples are of: each batch file is one"

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file.files import save_batch
 from penstock.store.manifest import InputRecord, Manifest
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.places.splitting import exact_counts
 from penstock.store.schema import ArraySpec, StoreSchema
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file.files import save_batch
 from penstock.store.manifest import InputRecord, Manifest
-from penstock.store.merge import MergeOptions, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.source.batches import find_batches, read_batches
 from penstock.store.samples import arrays_to_samples
 from penstock.store.schema import StoreSchema

@@ -3,9 +3,10 @@
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import save_batch
+from penstock.store.batch_file.files import save_batch
 from penstock.store.manifest import Manifest
-from penstock.store.merge import MergeOptions, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.source.batches import read_batches
 from tests.store.merge.inputs import write_batches
 from tests.store.merge.test_continuing import damage

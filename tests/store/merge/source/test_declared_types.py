@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.store.merge import MergeOptions, merge, verify
+from penstock.store.merge.checking.verifying import verify
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.source.declared_types import DeclaredTypes
 from tests.store.merge.inputs import load_split, write_batches
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.store.merge.merging import merge
+from penstock.store.merge.options import MergeOptions, SplitShares
 from penstock.store.merge.source import reading
 from penstock.store.merge.source.batches import find_batches
 from penstock.store.merge.source.reading import BatchReader

@@ -19,8 +19,8 @@ from typing import Any, NoReturn, Self
 
 import psutil
 
-from penstock.batching.workers.channel import Channel
-from penstock.batching.workers.starting import ONE_THREAD
+from penstock.data.workers.channel import Channel
+from penstock.data.workers.starting import ONE_THREAD
 
 Job = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 """What a process does, with two functions: one waits for the parent's next message, one sends it a message."""

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.features.hashes import Hashes, value_hashes
-from penstock.prep.preparing.extraction.group_texts import (
-    WHOLE_NUMBER,
-    NoGroup,
-    group_text,
-    plain_moments,
-)
+from penstock.prep.preparing.extraction.group_texts import WHOLE_NUMBER, NoGroup, group_text, plain_moments
 
 _MOST_WHOLE = 2.0**63
 """Below it, whole floats have a place in int64."""

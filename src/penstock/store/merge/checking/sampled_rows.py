@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.store.batch_file import load_batch
+from penstock.store.batch_file.files import load_batch
 from penstock.store.merge.checking.stored import Samples, stored_arrays
 from penstock.store.merge.places.keys import KeyStream
 from penstock.store.merge.places.order import places_of_rows

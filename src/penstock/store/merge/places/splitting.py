@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import read_array, read_header
+from penstock.store.batch_file.files import read_array, read_header
 from penstock.store.merge.options import SplitShares
 from penstock.store.merge.places.file_splits import files_to_splits
 from penstock.store.merge.places.keys import KeyStream

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import overload
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import SUFFIXES
+from penstock.store.batch_file.files import SUFFIXES
 
 _BEGINNING = "batch_"
 _SUFFIXES = (*SUFFIXES.values(), ".npy", ".pkl", ".pickle")

@@ -11,14 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import (
-    BatchHeader,
-    BatchRecord,
-    StoredArray,
-    is_pickled,
-    load_batch,
-    read_header,
-)
+from penstock.store.batch_file.files import is_pickled, load_batch, read_header
+from penstock.store.batch_file.header import BatchHeader, BatchRecord, StoredArray
 from penstock.store.batch_file.values import values_checksum
 from penstock.store.damage import MissingFile
 from penstock.store.legacy import legacy_schema, refuse_pickle

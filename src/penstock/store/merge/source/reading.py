@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.sizes import MIB
-from penstock.store.batch_file import load_batch, read_array, read_header
+from penstock.store.batch_file.files import load_batch, read_array, read_header
 from penstock.store.batch_file.values import Values
 from penstock.store.damage import DamagedFile
 from penstock.store.merge.source.batches import Batches, unreadable

@@ -1,0 +1,312 @@
+"""Arrow columns as NumPy arrays and back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.readers.origin import ROW_COLUMN, locate
+
+Int64Array: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """One list for each row: all values in a row, and where each list begins and ends in them.
+
+    `batch["clicks"][3]` is the list of row 3, a view. Lists of lists have lists as their values.
+
+    >>> clicks = Ragged(np.array([7, 8, 9]), np.array([0, 2, 2, 3]))
+    >>> [list.tolist() for list in clicks]
+    [[7, 8], [], [9]]
+    """
+
+    values: "Column"
+    offsets: Int64Array
+    """One more than there are rows: row i has the values from offsets[i] to offsets[i + 1]."""
+
+    @property
+    def lengths(self) -> Int64Array:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(self[row].tolist()) for row in range(min(3, len(self))))
+        return f"Ragged([{shown}{', ...' if len(self) > 3 else ''}], {len(self)} rows)"
+
+    def __getitem__(self, row: "int | slice") -> Any:
+        if isinstance(row, slice):
+            start, end, step = row.indices(len(self))
+            if step != 1:
+                raise IndexError(f"rows are sliced one after another, not with a step of {step}")
+            end = max(start, end)
+            first, last = int(self.offsets[start]), int(self.offsets[end])
+            return Ragged(self.values[first:last], self.offsets[start : end + 1] - first)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"there is no row {row}; there are {len(self)}")
+        row %= len(self)
+        return self.values[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+    def tolist(self) -> list[Any]:
+        """Plain Python lists, for looking."""
+        return [values.tolist() for values in self]
+
+    def padded(self, width: int | None = None, fill: Any = 0) -> NDArray[Any]:
+        """An array of `width` columns (the longest list where it is None); lists are cut or filled at their end.
+
+        >>> Ragged(np.array([7, 8, 9]), np.array([0, 2, 2, 3])).padded()
+        array([[7, 8],
+               [0, 0],
+               [9, 0]])
+        """
+        if isinstance(self.values, Ragged):
+            raise TypeError("lists of lists have no rectangle; pad the lists inside, `.values.padded()`")
+        lengths = self.lengths
+        columns = np.arange(int(lengths.max(initial=0)) if width is None else width)
+        is_value = columns < lengths[:, None]
+        result = np.full(is_value.shape, fill, self.values.dtype)
+        result[is_value] = self.values[(self.offsets[:-1, None] + columns)[is_value]]
+        return result
+
+
+Column: TypeAlias = "NDArray[Any] | Ragged"
+Columns: TypeAlias = dict[str, Column]
+"""A batch: arrays of one length, by column."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The epoch and the rows of a batch that was read; looked at only when somebody asks."""
+
+    epoch: int
+    record_batch: pa.RecordBatch
+    file_paths: Sequence[str]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+        return self.record_batch.num_rows
+
+    @cached_property
+    def row_ids(self) -> Int64Array:
+        """What `readers.origin` says of each row."""
+        return np.asarray(self.record_batch.column(ROW_COLUMN))
+
+    def of_row(self, row: int) -> tuple[str, int]:
+        """The file of a row of the batch, and its number there."""
+        file_index, row_in_file = locate(int(self.row_ids[row]))
+        return self.file_paths[file_index], row_in_file
+
+    def describe(self, row: int) -> str:
+        """A row of the batch, for messages."""
+        file, row_in_file = self.of_row(row)
+        return f"row {row_in_file} of {file}"
+
+
+ArrowArray = Any
+"""pa.Array: its type stubs know fewer methods than the classes have."""
+
+
+_OFFSETS = {False: np.int32, True: np.int64}
+"""The integers that count the values of lists, by whether the lists are large."""
+
+
+class HasNulls(Exception):
+    """A column without a value for 'no value' has a row that needs it."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class NotAnArray(Exception):
+    """A type that is no array of numbers, texts or lists."""
+
+
+def columns_of(batch: pa.RecordBatch, origin: Origin, shapes: Mapping[str, tuple[int, ...]]) -> Columns:
+    """The columns of a batch as arrays; what cannot be one is a DataError with file and row.
+
+    `shapes` are those of a row where it has more than one axis at its source.
+    """
+    columns = {
+        name: _column(name, array, origin)
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    for name in shapes.keys() & columns.keys():
+        if isinstance(column := columns[name], np.ndarray):
+            columns[name] = column.reshape(len(column), *shapes[name])
+    return columns
+
+
+def _column(name: str, array: ArrowArray, origin: Origin) -> Column:
+    try:
+        return _converted(array)
+    except HasNulls as error:
+        file, row = origin.of_row(error.row)
+        raise DataError.at(
+            f"has no value, and {leaf_type(array.type)} has none that says so; "
+            f"say what to take: .fill_nulls({name}=...)",
+            file=file,
+            row=row,
+            column=name,
+        ) from None
+    except NotAnArray:
+        raise DataError.at(
+            f"is of type {array.type}, which is no array; leave it out with .columns([...]), or read it "
+            "with .to_arrow()",
+            column=name,
+        ) from None
+
+
+def _converted(array: ArrowArray) -> Column:
+    kind = array.type
+    if pt.is_dictionary(kind):
+        return _converted(array.dictionary_decode())
+    if pt.is_fixed_size_list(kind):
+        return _fixed_lists(array)
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return _lists(array)
+    if pt.is_map(kind) or pt.is_struct(kind) or pt.is_union(kind) or pt.is_null(kind):
+        raise NotAnArray
+    if pt.is_decimal(kind):
+        array = array.cast(pa.float64())
+    elif (pt.is_integer(kind) or pt.is_boolean(kind)) and array.null_count:
+        raise HasNulls(first_null(array))
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _lists(array: ArrowArray) -> Ragged:
+    """Values without those of rows that are null; a view where none is."""
+    offsets = _offsets(array)
+    try:
+        return Ragged(_converted(array.flatten()), offsets)
+    except HasNulls as error:
+        raise HasNulls(int(np.searchsorted(offsets, error.row, side="right")) - 1) from None
+
+
+def _offsets(array: ArrowArray) -> Int64Array:
+    """Where lists begin and end in the flattened values; one that is null is empty."""
+    lengths = array.value_lengths()
+    if lengths.null_count:
+        lengths = lengths.fill_null(0)
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(lengths.to_numpy(), out=offsets[1:])
+    return offsets
+
+
+def _fixed_lists(array: ArrowArray) -> Column:
+    size = array.type.list_size
+    values = array.values.slice(array.offset * size, len(array) * size)
+    try:
+        converted = _converted(values)
+    except HasNulls as error:
+        raise HasNulls(error.row // size) from None
+    if isinstance(converted, Ragged):
+        raise NotAnArray
+    rows = converted.reshape(len(array), size, *converted.shape[1:])
+    return _without_values(array, rows) if array.null_count else rows
+
+
+def _without_values(array: ArrowArray, rows: NDArray[Any]) -> NDArray[Any]:
+    """NaN, NaT or None in the rows that are null."""
+    no_value = {"f": np.nan, "M": np.datetime64("NaT"), "O": None}
+    if rows.dtype.kind not in no_value:
+        raise HasNulls(first_null(array))
+    rows = rows.copy()
+    rows[array.is_null().to_numpy(zero_copy_only=False)] = no_value[rows.dtype.kind]
+    return rows
+
+
+def first_null(array: ArrowArray) -> int:
+    """The first row that is null."""
+    return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+
+
+def fill_nulls(batch: pa.RecordBatch, fills: Mapping[str, Any]) -> pa.RecordBatch:
+    """The batch with a value wherever one of these columns has none, inside lists too; a list that is null is empty."""
+    for name, value in fills.items():
+        index = batch.schema.get_field_index(name)
+        batch = batch.set_column(index, batch.schema.field(index), _filled(batch.column(index), value))
+    return batch
+
+
+def _filled(array: ArrowArray, value: Any) -> ArrowArray:
+    kind = array.type
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        if not array.flatten().null_count:
+            return array
+        return type(array).from_arrays(
+            _offsets(array).astype(_OFFSETS[pt.is_large_list(kind)]),
+            _filled(array.flatten(), value),
+            type=kind,
+        )
+    if pt.is_fixed_size_list(kind):
+        if array.null_count or not array.flatten().null_count:
+            return array
+        return type(array).from_arrays(_filled(array.flatten(), value), type=kind)
+    return array.fill_null(value) if array.null_count else array
+
+
+def leaf_type(kind: Any) -> Any:
+    """The type of the values inside lists, however deep."""
+    while pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return kind.value_type if pt.is_dictionary(kind) else kind
+
+
+def record_batch_of(columns: Columns) -> pa.RecordBatch:
+    """The columns of a batch; more dimensions become lists of a fixed size, `Ragged` becomes lists."""
+    arrays = [_numpy_to_arrow_column(name, column) for name, column in columns.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _numpy_to_arrow_column(name: str, column: Column) -> Any:
+    try:
+        return _array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"map: column '{name}' cannot be given out as Arrow: {error}") from error
+
+
+def _array(column: Column) -> Any:
+    if isinstance(column, Ragged):
+        offsets: Any = pa.array(column.offsets)
+        return pa.LargeListArray.from_arrays(offsets, _array(column.values))
+    if column.ndim > 1:
+        return _numpy_to_arrow_fixed_lists(column)
+    return pa.array(column)
+
+
+def _numpy_to_arrow_fixed_lists(array: NDArray[Any]) -> Any:
+    values: Any = pa.array(np.ascontiguousarray(array).reshape(-1))
+    for size in reversed(array.shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, size)
+    return values
+
+
+_OBJECT_BYTES = 64
+"""Of a text or another object, and of a value that stands alone."""
+
+
+def element_bytes(element: Any) -> int:
+    """Bytes of a batch or a row: exact for numbers, an estimate for objects."""
+    if isinstance(element, dict):
+        return sum(element_bytes(value) for value in element.values())
+    if isinstance(element, Ragged):
+        return element_bytes(element.values) + element.offsets.nbytes
+    if isinstance(element, np.ndarray) and element.dtype.hasobject:
+        return int(element.size) * _OBJECT_BYTES
+    if isinstance(element, list):
+        return len(element) * _OBJECT_BYTES
+    return max(_OBJECT_BYTES, int(getattr(element, "nbytes", 0)))

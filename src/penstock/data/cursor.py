@@ -1,0 +1,352 @@
+"""Iterate over a Dataset, save the position, go on from it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeAlias
+
+from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError
+from penstock.config.sizes import MIB, format_size
+from penstock.data.arguments import check_place, own_words
+from penstock.data.arrow_numpy import element_bytes
+from penstock.data.chain import ByCost, ByRows, Chain
+from penstock.data.cut_cost import CostCut
+from penstock.data.cut_rows import cut_by_rows
+from penstock.data.elements import Batches, Elements, Finish, Maker, Rows, TakeRows
+from penstock.data.memory_plan import shuffle_bytes_of
+from penstock.data.prefetch import Prefetch, prefetch
+from penstock.data.resharding import state_for
+from penstock.data.shuffle import shuffle
+from penstock.readers.blocks import Shard
+from penstock.readers.reading import read_blocks
+from penstock.readers.stream import RecordStream
+from penstock.readers.survey import Survey
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import default_limit
+from penstock.runtime.world import State
+
+READER_CAP_BYTES = 512 * MIB
+_CUT_CAP_BYTES = 64 * MIB
+_SLACK_BYTES = MIB
+"""The bytes of a row are estimated, and the rows of a small window may be larger than the mean."""
+_SETTINGS = {
+    "reader": "the limit of .memory(limit)",
+    "shuffle": "the buffer of .shuffle(buffer)",
+    "prefetch": "the bytes of .prefetch(num_bytes)",
+    "cut": "max_rows of .batch",
+}
+
+
+def share_memory(chain: Chain, survey: Survey, num_shuffle_rows: int) -> MemoryBudget:
+    """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
+    budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
+    needs = {"reader": survey.least_bytes}
+    if num_shuffle_rows:
+        needs["shuffle"] = shuffle_bytes_of(survey, num_shuffle_rows)
+    if chain.prefetch_bytes is not None:
+        needs["prefetch"] = chain.prefetch_bytes
+    if isinstance(chain.cut, ByCost):
+        needs["cut"] = _SLACK_BYTES
+    rest = budget.limit_bytes - sum(needs.values())
+    if rest < 0:
+        raise BudgetExceeded(_too_few(chain, needs, budget.limit_bytes))
+    if "cut" in needs:
+        more = min(rest // 4, _CUT_CAP_BYTES)
+        needs["cut"], rest = needs["cut"] + more, rest - more
+    most_bytes = survey.ample_bytes if chain.memory_bytes else min(survey.ample_bytes, READER_CAP_BYTES)
+    needs["reader"] = max(needs["reader"], min(most_bytes, needs["reader"] + rest))
+    for name, num_bytes in needs.items():
+        budget.share(name, num_bytes, setting=_SETTINGS[name])
+    return budget
+
+
+def shuffle_rows(chain: Chain, survey: Survey) -> int:
+    """How many rows wait in the shuffle buffer: its bytes over those of a row; 0 without a shuffle."""
+    if chain.shuffling is None:
+        return 0
+    num_rows = chain.shuffling.buffer_bytes // survey.row_bytes
+    if num_rows < 2 <= survey.num_rows:
+        raise ConfigError.at(
+            "shuffle",
+            f"a buffer of {format_size(chain.shuffling.buffer_bytes)} holds no two rows of {chain.source.name}; "
+            f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
+        )
+    return max(1, min(num_rows, survey.num_rows))
+
+
+def _too_few(chain: Chain, needs: Mapping[str, int], limit_bytes: int) -> str:
+    words = {"reader": f"reading {chain.source.name} needs", "shuffle": "shuffling"}
+    parts = [f"{words.get(name, name)} {format_size(num_bytes)}" for name, num_bytes in needs.items()]
+    advice = "raise the limit of .memory(limit)"
+    if "shuffle" in needs:
+        advice += " or lower the buffer of .shuffle(buffer)"
+    return f"{', '.join(parts)}: more than the {format_size(limit_bytes)} that there are; {advice}"
+
+
+_ROWS_AT_ONCE = 1024
+"""So many rows are drawn from a shuffle at once, or wait to be given out one by one; or a batch, if that has more."""
+
+Opened: TypeAlias = "Elements | Prefetch[Any]"
+
+
+def open_chain(chain: Chain, finish: Finish | None) -> Opened:
+    """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so.
+
+    `finish` makes of a dict of arrays what is given out; None: record batches are.
+    """
+    survey = chain.survey()
+    num_shuffle_rows = shuffle_rows(chain, survey)
+    budget = share_memory(chain, survey, num_shuffle_rows)
+    stream = _cut(_rows(chain, survey, budget, num_shuffle_rows), chain, survey, budget)
+    paths = [file.path for file in survey.files]
+    maker = Maker(chain, chain.names(), chain.source.shapes(), paths, finish)
+    elements = Rows(stream, maker) if chain.cut is None else Batches(stream, maker)
+    if chain.prefetch_bytes is None:
+        return elements
+    return prefetch(elements, budget.shares["prefetch"], element_bytes)
+
+
+def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
+    """Batches that an epoch gives when it is cut by cost: one pass over the columns that tell it."""
+    whole, costs = chain.survey(), chain.source.survey(cut.cost.columns, chain.first_rows)
+    num_shuffle_rows = shuffle_rows(chain, whole)
+    budget = share_memory(chain, costs, num_shuffle_rows)
+    stream = _rows(chain, costs, budget, num_shuffle_rows)
+    stream.set_epoch(epoch)
+    return _cut_by_cost(stream, cut, costs, budget).count().num_batches
+
+
+def _rows(chain: Chain, survey: Survey, budget: MemoryBudget, num_shuffle_rows: int) -> RecordStream:
+    """Read, shuffled, and as many as are to be taken."""
+    shuffling = chain.shuffling
+    seed = shuffling.seed if shuffling else None
+    stream: RecordStream = read_blocks(survey, budget.shares["reader"], seed, chain.shard or Shard())
+    if shuffling:
+        batch_rows = chain.cut.num_rows if isinstance(chain.cut, ByRows) else 1
+        piece_rows = batch_rows * max(1, _ROWS_AT_ONCE // batch_rows)
+        stream = shuffle(
+            stream, num_shuffle_rows, shuffling.seed, budget.shares["shuffle"], piece_rows=piece_rows
+        )
+    return stream if chain.take_rows is None else TakeRows(stream, chain.take_rows)
+
+
+def _cut(stream: RecordStream, chain: Chain, survey: Survey, budget: MemoryBudget) -> RecordStream:
+    if isinstance(chain.cut, ByCost):
+        return _cut_by_cost(stream, chain.cut, survey, budget)
+    if isinstance(chain.cut, ByRows):
+        return cut_by_rows(stream, chain.cut.num_rows, chain.cut.drop_remainder)
+    return cut_by_rows(stream, _ROWS_AT_ONCE)
+
+
+def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey, budget: MemoryBudget) -> CostCut:
+    return CostCut(stream, cut.cost, cut.rules, [file.path for file in survey.files], budget.shares["cut"])
+
+
+class Cursor:
+    """The latest pass over a Dataset.
+
+    A new pass begins with the epoch after a pass that came to its end, so that each has its own order of rows. One
+    that was left before its end is begun again; to go on from where it was left, load its place.
+    """
+
+    def __init__(self, open_pass: Callable[[], Opened]) -> None:
+        self._open = open_pass
+        self._latest: Opened | None = None
+        self._is_ready = False
+        """Whether the next pass begins at the place of the latest, instead of anew."""
+
+    def begin(self) -> "Pass":
+        """The next pass."""
+        with own_words():
+            latest = self._ready()
+        self._is_ready = False
+        return Pass(latest, self)
+
+    def end(self, opened: Opened) -> None:
+        """A pass came to its end: the next one begins with the epoch after its last."""
+        opened.set_epoch(opened.state_dict()["rows"]["epoch"] + 1)
+        self._is_ready = self._is_ready or opened is self._latest
+
+    @property
+    def first_epoch(self) -> int:
+        """The epoch with which the latest pass began, or the next one does."""
+        return 0 if self._latest is None else int(self._latest.state_dict()["first_epoch"])
+
+    @property
+    def is_at_start(self) -> bool:
+        """Whether the next pass is a whole one."""
+        return self._latest is None or not self._is_ready or self._latest.state_dict()["rows"]["row"] == 0
+
+    def state_dict(self) -> State:
+        """The place of the latest pass; the start of the next, once that came to its end."""
+        with own_words():
+            return (self._latest or self._ready()).state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """The next pass goes on from this place."""
+        with own_words():
+            opened = self._open()
+            opened.load_state_dict(state)
+        self._latest, self._is_ready = opened, True
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass begins with this epoch."""
+        with own_words():
+            self._latest = self._open()
+        self._latest.set_epoch(epoch)
+        self._is_ready = True
+
+    def _ready(self) -> Opened:
+        """The latest pass, put where the next one begins."""
+        if self._latest is None or not self._is_ready:
+            first_epoch = self.first_epoch
+            self._latest = self._open()
+            self._latest.set_epoch(first_epoch)
+            self._is_ready = True
+        return self._latest
+
+
+class Pass(Iterator[Any]):
+    """One iteration over a Dataset: `next` gives elements, `state_dict` the place after the last of them.
+
+    A background thread, where there is one, ends with the iteration, with `close()`, or when nobody holds this any
+    more.
+    """
+
+    def __init__(self, opened: Opened, cursor: Cursor) -> None:
+        self._opened = opened
+        self._cursor = cursor
+        self._elements = _elements(opened)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._elements)
+        except StopIteration:
+            if self._elements is not _NOTHING:
+                self._elements = _NOTHING
+                self._cursor.end(self._opened)
+            raise
+        except BaseException:
+            self._elements = _NOTHING
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def state_dict(self) -> State:
+        """The place after the last element given out."""
+        return self._opened.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a place."""
+        self.close()
+        with own_words():
+            self._opened.load_state_dict(state)
+        self._elements = _elements(self._opened)
+
+    def close(self) -> None:
+        """End reading, and the background thread where there is one; the place stays."""
+        close = getattr(self._elements, "close", None)
+        if close is not None:
+            close()
+
+
+_NOTHING: Iterator[Any] = iter(())
+
+
+def _elements(opened: Opened) -> Iterator[Any]:
+    """The elements; a function of its own, so that it ends as soon as the pass is let go."""
+    try:
+        with own_words():
+            yield from opened
+    finally:
+        close = getattr(opened, "close", None)
+        if close is not None:
+            close()
+
+
+def place_in(chain: Chain, state: Any) -> State:
+    """The place at which this chain goes on, checked against what the chain says."""
+    is_of_all_shards = isinstance(state, list | tuple)
+    states: list[Any] = list(state) if is_of_all_shards else [state]
+    if not states:
+        raise CheckpointError("there are no places in this list; load those of all shards")
+    for each in states:
+        check_place(each)
+        _check_same_rows(each, chain)
+    return _of_all_shards(states, chain) if is_of_all_shards else states[0]
+
+
+def _check_same_rows(state: State, chain: Chain) -> None:
+    was, present = state["first_rows"], chain.first_rows
+    if was != present:
+        raise CheckpointError(
+            f"the place was saved with {_taking(was)}, and this Dataset is with {_taking(present)}"
+        )
+    shuffle, own_shuffle = state["rows"]["order"].get("shuffle"), _shuffle_of(chain)
+    if shuffle != own_shuffle:
+        raise CheckpointError(
+            f"the place was saved {_shuffling(shuffle)}, and this Dataset is {_shuffling(own_shuffle)}; "
+            "the order of rows is another one"
+        )
+
+
+def _shuffle_of(chain: Chain) -> State | None:
+    """What the order of a shuffled stream says."""
+    if chain.shuffling is None:
+        return None
+    return {"num_rows": shuffle_rows(chain, chain.survey()), "seed": chain.shuffling.seed}
+
+
+def _shuffling(shuffle: State | None) -> str:
+    if shuffle is None:
+        return "without .shuffle"
+    return f"with .shuffle in {shuffle['num_rows']} rows and seed {shuffle['seed']}"
+
+
+def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
+    shard = chain.shard or Shard()
+    rows = state_for([state["rows"] for state in states], chain.survey().blocks, shard)
+    if shard.count == len(states):
+        return next(state for state in states if state["rows"] is rows)
+    if chain.take_rows is not None or chain.take_batches is not None or chain.take_in_all is not None:
+        raise CheckpointError(
+            f"the places are of {len(states)} shards, and this is one of {shard.count}: what .take left of each cannot "
+            "be cut anew; go on with as many shards, or call .take before .shard"
+        )
+    return {**states[0], "given_in_epoch": 0, "given_in_all": 0, "rows": rows}
+
+
+def _taking(num_rows: int | None) -> str:
+    return "all rows" if num_rows is None else f".take({num_rows})"
+
+
+def num_elements(chain: Chain, first_epoch: int) -> int:
+    """Rows or batches of the pass that begins with an epoch; cut by cost, the cost column is read to find out."""
+    if chain.epochs is None and chain.take_in_all is None:
+        raise TypeError("a Dataset with epochs without end has no length")
+    if chain.epochs is None:
+        return chain.take_in_all or 0
+    if isinstance(chain.cut, ByCost) and chain.shuffling:
+        epochs = range(first_epoch, first_epoch + chain.epochs)
+        total = sum(_of_epoch(chain, epoch) for epoch in epochs)
+    else:
+        total = chain.epochs * _of_epoch(chain, first_epoch)
+    return total if chain.take_in_all is None else min(total, chain.take_in_all)
+
+
+def _of_epoch(chain: Chain, epoch: int) -> int:
+    start, end = (chain.shard or Shard()).bounds(chain.survey().num_rows)
+    num_rows = end - start if chain.take_rows is None else min(end - start, chain.take_rows)
+    if chain.cut is None:
+        return num_rows
+    if isinstance(chain.cut, ByRows):
+        whole, rest = divmod(num_rows, chain.cut.num_rows)
+        num_batches = whole + (rest > 0 and not chain.cut.drop_remainder)
+    else:
+        num_batches = count_batches(chain, chain.cut, epoch) if num_rows else 0
+    return num_batches if chain.take_batches is None else min(num_batches, chain.take_batches)

@@ -1,0 +1,276 @@
+"""Bounded batches in three lines: a source, what is done with its rows, and a loop over it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.data.arguments import (
+    check_fill,
+    count_argument,
+    epoch_argument,
+    flag_argument,
+    function_argument,
+    mapping_argument,
+    names_argument,
+    own_words,
+    seed_argument,
+    shard_argument,
+    size_argument,
+)
+from penstock.data.chain import ByCost, Chain, Shuffling, cost_cut, cost_of, describe, row_cut
+from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, place_in
+from penstock.data.forms import Form, finish_of
+from penstock.data.map_rows import MapStep
+from penstock.data.sections import Oversize
+from penstock.runtime.world import State
+
+if TYPE_CHECKING:
+    from penstock.tensors.torch_dataset import TorchDataset
+
+
+class Dataset:
+    """Rows of files or arrays, and what is done with them on the way to a loop.
+
+    Every method returns a new Dataset and leaves this one as it is. Iterating gives rows as dicts of values, and after
+    `.batch` batches as dicts of NumPy arrays, with features and labels of a row always together. Nothing is read
+    before that. Each pass over the data is an epoch with its own order of rows; a loop that was left is begun again,
+    unless its place was loaded: `state_dict` and `load_state_dict`.
+    """
+
+    def __init__(self, chain: Chain, form: Form = Form.NUMPY) -> None:
+        self._chain = chain
+        self._form = form
+        self._cursor = Cursor(lambda: open_chain(chain, finish_of(form, chain)))
+        self._lengths: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return describe(self._chain)
+
+    # --- Which rows and columns --------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are read, with their Arrow types."""
+        names = self._chain.names()
+        schema = self._chain.survey().columns
+        return pa.schema([schema.field(name) for name in names])
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of one epoch, of all shards together."""
+        return self._chain.survey().num_rows
+
+    def columns(self, names: Sequence[str]) -> "Dataset":
+        """Read only these columns, in this order."""
+        names = names_argument("columns", names)
+        if not names:
+            raise ConfigError.at("columns", "is empty; give a list of names")
+        if self._chain.maps:
+            raise ConfigError.at(
+                "columns", "stands after map; call it before, or return fewer columns from the map"
+            )
+        self.check_names(names)
+        return self._with(columns=names)
+
+    def fill_nulls(self, values: Mapping[str, Any] | None = None, **more: Any) -> "Dataset":
+        """Take these values where columns have none: `.fill_nulls(age=0)`, or a mapping of column to value."""
+        fills = {**mapping_argument("fill_nulls", values or {}, "{'age': 0}"), **more}
+        if self._chain.maps:
+            raise ConfigError.at("fill_nulls", "stands after map, which nulls have reached; call it before")
+        self.check_names(list(fills))
+        for name, value in fills.items():
+            check_fill(name, self.schema.field(name).type, value, self._chain.source.advice_on_text(name))
+        return self._with(fills={**self._chain.fills, **fills})
+
+    def shard(self, index: int, count: int) -> "Dataset":
+        """Only one of `count` equal parts of the rows: every row is in exactly one of them, in every epoch."""
+        if self._chain.shard is not None:
+            raise ConfigError.at(
+                "shard", f"this is shard {self._chain.shard.index} of {self._chain.shard.count} already"
+            )
+        if self._chain.take_rows or self._chain.take_batches or self._chain.take_in_all:
+            raise ConfigError.at(
+                "shard", "stands after take; call it before, so that each shard takes its own"
+            )
+        return self._with(shard=shard_argument(index, count))
+
+    def take(self, count: int) -> "Dataset":
+        """Only the first rows; after `.batch`, the first batches. Of every epoch; after `.epochs`, of all together.
+
+        Before `.shuffle` and `.shard` these are the first rows of the data, after them the first that come.
+        """
+        count = count_argument("take", count, "take at least one")
+        chain = self._chain
+        if chain.epochs != 1:
+            field = "take_in_all"
+        elif chain.cut is not None:
+            field = "take_batches"
+        else:
+            field = "first_rows" if chain.shuffling is None and chain.shard is None else "take_rows"
+        before = getattr(chain, field)
+        return self._with(**{field: count if before is None else min(before, count)})
+
+    def shuffle(self, buffer: int | str, seed: int = 0) -> "Dataset":
+        """Give rows in random order: blocks of the files in another order each epoch, rows drawn from a buffer.
+
+        The buffer is in bytes, such as "64MiB"; the order follows from the data, the seed, the epoch and the buffer.
+        """
+        if self._chain.shuffling is not None:
+            raise ConfigError.at("shuffle", "the rows are shuffled already")
+        if self._chain.cut is not None or self._chain.take_in_all is not None:
+            raise ConfigError.at("shuffle", "stands after batch or take; it mixes rows, so call it before")
+        return self._with(
+            shuffling=Shuffling(size_argument("shuffle", buffer), seed_argument("shuffle", seed))
+        )
+
+    # --- Batches -----------------------------------------------------------------------------------------
+
+    def batch(
+        self,
+        rows: int | None = None,
+        drop_remainder: bool = False,
+        *,
+        cost: str | None = None,
+        limit: float | None = None,
+        oversize: str | Oversize = Oversize.alone,
+        max_rows: int | None = None,
+        null_cost: float | None = None,
+    ) -> "Dataset":
+        """Batches of `rows` rows, or of as many rows as cost no more than `limit` together.
+
+        The last batch of an epoch is short, unless `drop_remainder`. `cost` is a column of numbers, or the lengths of
+        lists: "sum_of_lengths(clicks, carts)" or "max_of_lengths(clicks, carts)". A row that costs more than `limit`
+        alone is a batch of its own ("alone"), an "error", or left out ("drop"); `max_rows` bounds the rows of a
+        batch, and `null_cost` is the cost of a row that has none.
+        """
+        if self._chain.cut is not None:
+            raise ConfigError.at("batch", "there are batches already")
+        if self._chain.take_in_all is not None:
+            raise ConfigError.at(
+                "batch", "stands after epochs and take; call take before epochs, or after batch"
+            )
+        if cost is None:
+            kept_oversize = None if oversize == Oversize.alone else oversize
+            given = {"limit": limit, "oversize": kept_oversize, "max_rows": max_rows, "null_cost": null_cost}
+            return self._with(cut=row_cut(rows, drop_remainder, given))
+        if rows is not None:
+            raise ConfigError.at(
+                "batch", "rows and cost say different things; give max_rows to bound the rows too"
+            )
+        found = cost_of(cost, self._chain.source)
+        return self._with(cut=cost_cut(found, limit, oversize, max_rows, null_cost, drop_remainder))
+
+    def map(self, fn: Callable[..., Any], seed: int | None = None, rows: bool = False) -> "Dataset":
+        """Give what `fn` makes of each batch (a dict of arrays), or with `rows` of each row (a dict of values).
+
+        It gives back a dict with one value for each row that came in, and runs in the thread that reads, in order.
+        With a seed, `fn(batch, generator)` gets a NumPy generator whose numbers follow from the seed, the epoch and
+        the rows, and from nothing else: not from threads, workers, or where a loop went on.
+        """
+        seed = None if seed is None else seed_argument("map", seed)
+        rows = flag_argument("map", "rows", rows)
+        fn = function_argument(fn, seed, rows)
+        if self._chain.cut is None and not rows:
+            raise ConfigError.at("map", "there are no batches yet; call .batch before it, or give rows=True")
+        step = MapStep(fn, seed, rows, len(self._chain.maps))
+        return self._with(maps=(*self._chain.maps, step))
+
+    def epochs(self, count: int | None = None) -> "Dataset":
+        """Go over the rows `count` times in one loop, None: without end. No batch has rows of two epochs."""
+        if count is not None:
+            count = count_argument(
+                "epochs", count, "an iteration has at least one, and without a number no end"
+            )
+        return self._with(epochs=count)
+
+    # --- How it is read ----------------------------------------------------------------------------------
+
+    def prefetch(self, num_bytes: int | str = "64MiB") -> "Dataset":
+        """Let a background thread make batches ahead, as many as fit into so many bytes."""
+        return self._with(prefetch_bytes=size_argument("prefetch", num_bytes))
+
+    def memory(self, limit: int | str) -> "Dataset":
+        """Hold no more than so many bytes while reading: reader, shuffle buffer (twice) and prefetch together."""
+        return self._with(memory_bytes=size_argument("memory", limit))
+
+    # --- What is given out -------------------------------------------------------------------------------
+
+    def to_numpy(self) -> "Dataset":
+        """Give dicts of NumPy arrays, which is how a Dataset begins."""
+        return Dataset(self._chain, Form.NUMPY)
+
+    def to_arrow(self) -> "Dataset":
+        """Give Arrow record batches."""
+        if self._chain.cut is None:
+            raise ConfigError.at("to_arrow", "record batches are batches; call .batch before it")
+        return Dataset(self._chain, Form.ARROW)
+
+    def to_torch(self) -> "TorchDataset":
+        """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
+        try:
+            torch_dataset = import_module("penstock.tensors.torch_dataset").TorchDataset
+        except ImportError as error:
+            raise ConfigError.at(
+                "to_torch", f"torch cannot be imported ({error}); see docs/install.md"
+            ) from error
+
+        return torch_dataset(self._chain)  # type: ignore[no-any-return]
+
+    def to_tf(self) -> Any:
+        """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
+
+        It begins at a place that was loaded here before. TensorFlow reads ahead of its loop, so that a place to go on
+        from later is the number of batches that the loop has seen, not `state_dict`.
+        """
+        from penstock.data.tf_dataset import tf_dataset
+
+        dataset = self if self._form is Form.NUMPY else self.to_numpy()
+        chain = self._chain
+        is_known = dataset._cursor.is_at_start and not isinstance(chain.cut, ByCost)
+        has_end = chain.epochs is not None or chain.take_in_all is not None
+        return tf_dataset(dataset, chain, len(self) if is_known and has_end else None)
+
+    # --- Iterating ---------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Pass:
+        """A pass over the data: an iterator with `state_dict`, `load_state_dict` and `close`."""
+        return self._cursor.begin()
+
+    def __len__(self) -> int:
+        """Rows, or after `.batch` batches, of a whole pass; where batches are cut by cost, that column is read once."""
+        first_epoch = self._cursor.first_epoch
+        if first_epoch not in self._lengths:
+            with own_words():
+                self._lengths[first_epoch] = num_elements(self._chain, first_epoch)
+        return self._lengths[first_epoch]
+
+    def __bool__(self) -> bool:
+        """A Dataset is something, also when it has no rows."""
+        return True
+
+    def state_dict(self) -> State:
+        """The place after the last element that the latest loop was given: plain numbers and texts, ready for JSON."""
+        return self._cursor.state_dict()
+
+    def load_state_dict(self, state: State | Sequence[State]) -> None:
+        """Let the next loop go on from a place; with a list of the places of all shards, on any number of shards."""
+        with own_words():
+            self._cursor.load_state_dict(place_in(self._chain, state))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next loop begin with this epoch, whose order of rows it then has."""
+        self._cursor.set_epoch(epoch_argument(epoch))
+
+    def _with(self, **changes: Any) -> "Dataset":
+        return Dataset(replace(self._chain, **changes), self._form)
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse a name that no column has."""
+        known = self._chain.source.survey(self._chain.columns).columns.names
+        for name in names:
+            if name not in known:
+                raise self._chain.source.no_column(name)

@@ -1,0 +1,121 @@
+"""A user's function on batches or rows: what it is given, and what it may give back.
+
+With a seed the function gets a generator as its second argument, derived from the seed, the epoch and the origin of
+the (first) row. So what it draws does not depend on threads, workers, shards, or on where a run went on; and as each
+row comes once in an epoch, no two calls get the same numbers.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.data.arguments import kind_of, name_of
+from penstock.data.arrow_numpy import Column, Columns, Origin, Ragged
+from penstock.readers.order import derive_generator
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MapStep:
+    """One `.map` of a chain."""
+
+    fn: Callable[..., Any]
+    seed: int | None
+    by_row: bool
+    index: int
+    """Which `.map` of the chain it is: two with one seed draw different numbers."""
+
+    def on_batch(self, columns: Columns, origin: Origin) -> Columns:
+        """The batch that the function makes of one, row by row where it asked for that."""
+        if self.by_row:
+            rows = [self.on_row(row_of(columns, index), origin, index) for index in range(origin.num_rows)]
+            lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
+            return _stacked(rows, lists, origin)
+        made = self._call(columns, origin, 0, f"a batch of {origin.num_rows} that begins with ")
+        num_rows = origin.num_rows
+        return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
+
+    def on_row(self, row: Row, origin: Origin, index: int) -> Row:
+        """The row that the function makes of one."""
+        return dict(self._call(row, origin, index))
+
+    def _call(self, element: Row | Columns, origin: Origin, row: int, what: str = "") -> Mapping[str, Any]:
+        try:
+            made = self.fn(element) if self.seed is None else self.fn(element, self._generator(origin, row))
+        except Exception as error:
+            raise DataError(
+                f"map: {name_of(self.fn)} failed for {what}{origin.describe(row)}: {type(error).__name__}: "
+                f"{_one_line(error)}"
+            ) from error
+        if not isinstance(made, Mapping):
+            raise DataError(
+                f"map: {name_of(self.fn)} gave {kind_of(made)} for {what}{origin.describe(row)}; return a dict of "
+                "columns, and leave out no row"
+            )
+        return made
+
+    def _generator(self, origin: Origin, row: int) -> np.random.Generator:
+        return derive_generator("map", self.seed or 0, self.index, origin.epoch, int(origin.row_ids[row]))
+
+
+def row_of(columns: Columns, index: int) -> Row:
+    """One row of a batch."""
+    return {name: column[index] for name, column in columns.items()}
+
+
+def _checked(name: str, column: Any, num_rows: int, origin: Origin) -> Column:
+    """A column that a function gave back, as an array with one value for each row."""
+    array: Column = column if isinstance(column, Ragged) else _array(name, column)
+    found = 0 if isinstance(array, np.ndarray) and not array.ndim else len(array)
+    if found != num_rows:
+        shape = "a single value" if isinstance(array, np.ndarray) and not array.ndim else f"{found} rows"
+        raise DataError(
+            f"map: column '{name}' has {shape} for a batch of {num_rows} that begins with {origin.describe(0)}; "
+            "a map gives back one value for each row, and drops none"
+        )
+    return array
+
+
+def _stacked(rows: list[Row], lists: Set[str], origin: Origin) -> Columns:
+    """The rows that a function gave back, as columns; `lists` were lists when they came in, and stay so."""
+    names = list(rows[0])
+    for index, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise DataError(
+                f"map: the columns are {', '.join(names)} for {origin.describe(0)} but {', '.join(row)} for "
+                f"{origin.describe(index)}; give the same columns for every row"
+            )
+    return {name: _column(name, [row[name] for row in rows], name in lists) for name in names}
+
+
+def _column(name: str, values: list[Any], is_list: bool) -> Column:
+    """Values of one row each: an array where all have one shape, else lists of different lengths."""
+    if any(isinstance(value, Ragged) for value in values):
+        raise DataError(f"map: column '{name}' has lists of lists, which only a map on batches can give back")
+    arrays = [_array(name, value) for value in values]
+    if not is_list and len({array.shape for array in arrays}) == 1:
+        return _array(name, values)
+    arrays = [np.atleast_1d(array) for array in arrays]
+    offsets = np.cumsum([0, *(len(array) for array in arrays)])
+    return Ragged(np.concatenate(arrays), offsets)
+
+
+def _array(name: str, values: Any) -> NDArray[Any]:
+    """An array; texts are objects, as those that are read."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise DataError(
+            f"map: column '{name}' is no array, since its lists have different lengths; give them as "
+            "penstock.Ragged(values, offsets)"
+        ) from error
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or "(without a text)"

@@ -1,0 +1,129 @@
+"""Who gets how many bytes of the limit, decided before anything is allocated.
+
+What the process takes by being there and what the model needs come first, since neither can be made smaller;
+the stages of the data path share the rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import MIB, format_size
+from penstock.data.window import window_bytes
+from penstock.data.workers.counting import WorkerPlan
+from penstock.readers.origin import ROW_FIELD
+from penstock.readers.survey import Survey
+from penstock.readers.uris import is_uri
+from penstock.readers.windows import ALL_WINDOWS_BYTES
+from penstock.runtime.budget import MemoryBudget, Share
+
+PREFETCH_CAP_BYTES = 64 * MIB
+EVALUATION = "evaluation "
+"""In front of the shares of a run's evaluation data."""
+BLOCKS_AHEAD = 2
+"""Blocks that reading ahead holds: one that waits, and one that is in use."""
+BLOCKS_AHEAD_OF_A_SHUFFLE = 4
+CUT_CAP_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class StageShares:
+    """The shares of the stages of one stream; a stage without one is left out."""
+
+    reader: Share
+    prefetch: Share
+    read_ahead: Share | None = None
+    shuffle: Share | None = None
+    cut: Share | None = None
+    workers: Share | None = None
+
+    @classmethod
+    def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
+        """Those that were planned for a stream: "", or EVALUATION."""
+        names = {name: f"{stream}{name.replace('_', ' ')}" for name in cls.__dataclass_fields__}
+        return cls(**{key: budget.shares[name] for key, name in names.items() if name in budget.shares})
+
+
+def share_model(
+    budget: MemoryBudget,
+    process_bytes: int,
+    model_bytes: int,
+    step_bytes: int,
+    rows_setting: str = "data_config.batch_size",
+) -> None:
+    """Shares of what cannot be made smaller; `rows_setting` decides how many rows a step has."""
+    if process_bytes > budget.limit_bytes:
+        raise BudgetExceeded(
+            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
+            f"{format_size(process_bytes)} just by being imported; raise it"
+        )
+    budget.share("process", process_bytes)
+    budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
+    budget.share("step", step_bytes, setting=rows_setting)
+
+
+def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
+    """What a shuffle holds whose windows have so many rows."""
+    return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
+
+
+def data_path_bytes(
+    streams: Mapping[str, Survey],
+    shuffle_bytes: int,
+    prefetch_bytes: int | None = None,
+    by_cost: bool = False,
+) -> int:
+    """What the stages that carry rows can use, so that workers take nothing of it."""
+    prefetch = PREFETCH_CAP_BYTES if prefetch_bytes is None else prefetch_bytes
+    per_stream = [
+        survey.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * survey.block_bytes + prefetch
+        for survey in streams.values()
+    ]
+    fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_WINDOWS_BYTES
+    return fixed + sum(per_stream) * 8 // 7
+
+
+def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
+    """Shares of the processes that parse, and of the memory that they share with this one."""
+    if workers.count:
+        budget.share("worker processes", workers.process_bytes, setting="data_config.num_workers")
+        budget.share("workers", workers.arena_bytes, setting="data_config.num_workers")
+
+
+def share_data_path(
+    budget: MemoryBudget,
+    streams: Mapping[str, Survey],
+    *,
+    shuffle_bytes: int = 0,
+    prefetch_bytes: int | None = None,
+    by_cost: bool = False,
+) -> None:
+    """Shares of the stages that carry rows; an eighth of what is left stays free.
+
+    `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
+    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs; where
+    there is room left for two blocks more, they are read ahead.
+    """
+    if shuffle_bytes:
+        budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
+    if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
+        budget.share("store windows", ALL_WINDOWS_BYTES)
+    rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
+    for stream, survey in streams.items():
+        left = rest
+        if by_cost and not stream:
+            left -= budget.share(
+                "cut", max(1, min(CUT_CAP_BYTES, left // 4)), setting="data_config.max_batch_rows"
+            ).limit_bytes
+        prefetch = (
+            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, left // 4))
+        )
+        budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
+        reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
+        budget.share(f"{stream}reader", reader)
+        # While a window is drawn from, the next one is being read.
+        most_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        num_ahead = min(most_ahead, (left - prefetch - reader) // survey.block_bytes)
+        if num_ahead >= BLOCKS_AHEAD:
+            budget.share(f"{stream}read ahead", num_ahead * survey.block_bytes)

@@ -1,0 +1,341 @@
+"""Where the rows of a Dataset come from: files of one format, or arrays in memory."""
+
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.config.nearest import hint
+from penstock.data.arguments import kind_of, mapping_argument, own_words
+from penstock.readers.arrays.held import MEMORY
+from penstock.readers.arrays.memory import survey_arrays
+from penstock.readers.arrays.survey import NumpySurvey
+from penstock.readers.blocks import Blocks
+from penstock.readers.files import DataFile, list_files
+from penstock.readers.fingerprints import Fingerprint
+from penstock.readers.recognition import Likeness, recognise
+from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
+from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
+from penstock.runtime.budget import Share
+
+
+def first_rows_of(survey: Survey, num_rows: int) -> Survey:
+    """A survey whose blocks hold the first rows of another's, in the order of the files."""
+    blocks = survey.blocks
+    starts = np.cumsum(blocks.num_rows) - blocks.num_rows
+    kept = int(np.searchsorted(starts, num_rows, side="left"))
+    left = np.minimum(blocks.num_rows[:kept], num_rows - starts[:kept])
+    return FirstRows(survey, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
+
+
+@dataclass(frozen=True)
+class FirstRows(Survey):
+    """Everything is as in the whole survey, except that later blocks are not there."""
+
+    whole: Survey
+    kept: Blocks
+
+    @property
+    def blocks(self) -> Blocks:
+        """The first ones; the last of them may be shorter than it is."""
+        return self.kept
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:  # type: ignore[override]
+        """All files."""
+        return self.whole.files
+
+    @property
+    def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
+        """Of all files."""
+        return self.whole.fingerprints
+
+    @property
+    def columns(self) -> pa.Schema:
+        """As in the whole."""
+        return self.whole.columns
+
+    @property
+    def row_bytes(self) -> int:
+        """As in the whole."""
+        return self.whole.row_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """As in the whole."""
+        return self.whole.least_bytes
+
+    @property
+    def ample_bytes(self) -> int:
+        """As in the whole."""
+        return self.whole.ample_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        """As in the whole."""
+        return self.whole.block_bytes
+
+    def decoder(self, share: Share) -> BlockDecoder:
+        """The decoder of the whole: the blocks that are left have the numbers that they have there."""
+        return self.whole.decoder(share)
+
+
+_CALLS = {
+    DatasetType.ParquetDataset: ("Parquet", "read_parquet"),
+    DatasetType.CsvDataset: ("CSV", "read_csv"),
+    DatasetType.JsonDataset: ("JSON", "read_json"),
+    DatasetType.ArrowDataset: ("Arrow IPC", "read_arrow"),
+    DatasetType.TFRecordDataset: ("TFRecord", "read_tfrecord"),
+    DatasetType.NumpyDataset: ("NumPy", "read_numpy"),
+}
+
+
+@contextmanager
+def telling_other_formats(said: DatasetType, files: Sequence[DataFile]) -> Iterator[None]:
+    """Where a file cannot be read and looks like another format, say that instead of what is wrong with its bytes."""
+    try:
+        yield
+    except DataError as error:
+        for file in files:
+            if str(error).startswith(f"{file.path}: "):
+                refuse_other_format(said, file, error)
+        raise
+
+
+def refuse_other_format(said: DatasetType, file: DataFile, cause: Exception | None = None) -> None:
+    """An error where a file looks like another format than was said; nothing where that is not certain."""
+    found = recognise(file)
+    if found is None:
+        return
+    is_unnamed_gzip = found.is_gzip and not file.path.endswith(".gz")
+    if found.dataset_type == said and not is_unnamed_gzip:
+        return
+    name, _ = _CALLS[said]
+    looks, call = _CALLS[found.dataset_type]
+    if found.is_gzip:
+        looks += " compressed with gzip"
+    advice = f"use {call}{_options(found)}" if found.dataset_type != said else ""
+    if is_unnamed_gzip:
+        advice += f"{', and ' if advice else ''}let its name end with .gz"
+    wrong = f"looks like {looks}" + (f", not {name}" if found.dataset_type != said else "")
+    raise DataError(f"{file.path}: {wrong}; {advice}") from cause
+
+
+def _options(found: Likeness) -> str:
+    return f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
+
+
+_Key = tuple[tuple[str, ...] | None, int | None]
+
+
+@dataclass(eq=False)
+class Source(ABC):
+    """Something that can be looked at for some of its columns; each look is taken once."""
+
+    name: str
+    """For messages and for `repr`: the files, or what the arrays are."""
+    _looks: dict[_Key, Survey] = field(default_factory=dict, init=False, repr=False)
+
+    def survey(self, columns: tuple[str, ...] | None = None, num_rows: int | None = None) -> Survey:
+        """Some columns (None: all) of the first rows (None: all)."""
+        if (columns, num_rows) not in self._looks:
+            found = self._look(columns) if num_rows is None else first_rows_of(self.survey(columns), num_rows)
+            self._looks[columns, num_rows] = found
+        return self._looks[columns, num_rows]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Looks may hold open files: another process takes its own."""
+        return {**self.__dict__, "_looks": {}}
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shape of a row of columns that have more axes than one: Arrow has only lists for them."""
+        return {}
+
+    def no_column(self, name: str) -> DataError:
+        """That there is no such column, with the nearest."""
+        return DataError(
+            f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
+        )
+
+    def advice_on_text(self, column: str) -> str:
+        """What to do where a column is text and should be numbers."""
+        return ""
+
+    @abstractmethod
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        """A survey of these columns."""
+
+
+@dataclass(eq=False)
+class Files(Source):
+    """Files of a format that a run file can read too."""
+
+    reading: ReadingSection
+    files: Sequence[DataFile]
+
+    @property
+    def _kind(self) -> DatasetType:
+        return DatasetType(dataset_type_of(self.reading, self.files))
+
+    def advice_on_text(self, column: str) -> str:
+        """Types of text files are found from samples, unless they are said."""
+        if self._kind not in (DatasetType.CsvDataset, DatasetType.JsonDataset):
+            return ""
+        return (
+            f"; where that is because of some bad values, say the type, types={{'{column}': 'float64'}}, and the first "
+            "of them is named"
+        )
+
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        with telling_other_formats(self._kind, self.files):
+            found = survey(self.reading, self.files, Wanted(columns))
+        # Any text is CSV of some kind, and a look at lines that are no JSON finds no keys.
+        first_name = next(iter(found.columns.names), "")
+        if not first_name or first_name.startswith(("{", "[")):
+            refuse_other_format(self._kind, self.files[0])
+        return found
+
+
+class NumpyFiles(Files):
+    """NumPy files, whose arrays may have any number of axes."""
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """As the headers say."""
+        survey = self.survey()
+        if not isinstance(survey, NumpySurvey) or not survey.layout.parts:
+            return {}
+        return _deep({name: array.shape for name, array in survey.layout.parts[0].arrays.items()})
+
+
+@dataclass(eq=False)
+class TFRecords(Source):
+    """TFRecord files with the features that they are said to have."""
+
+    files: Sequence[DataFile]
+    schema: Mapping[str, Any]
+
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        # Imported where it is needed: its kernels take a while to load.
+        from penstock.readers.tfrecord.survey import survey_tfrecord_with
+
+        with telling_other_formats(DatasetType.TFRecordDataset, self.files):
+            return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
+
+
+@dataclass(eq=False)
+class Arrays(Source):
+    """Arrays in memory or mapped into it."""
+
+    arrays: Mapping[str, Any]
+
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        return survey_arrays(self.arrays, Wanted(columns))
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """As the arrays are."""
+        return _deep(
+            {name: np.shape(array) for name, array in self.arrays.items() if isinstance(array, np.ndarray)}
+        )
+
+
+def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Of a row, where it has more than one axis."""
+    return {name: shape[1:] for name, shape in shapes.items() if len(shape) > 2}
+
+
+_ADVICE = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
+
+
+def columns_in(given: Any) -> dict[str, Any]:
+    """Each column by its name."""
+    return {name: _array(name, values) for name, values in _by_name(given).items()}
+
+
+def _by_name(given: Any) -> dict[str, Any]:
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        names: list[Any] = given.schema.names
+        arrays = list(given.columns)
+    elif isinstance(given, Mapping) or _is_data_frame(given):
+        names, arrays = list(given.keys()), [values for _, values in given.items()]
+    else:
+        raise DataError(f"from_arrays: this is {kind_of(given)}; {_ADVICE}")
+    for name, times in Counter(names).items():
+        if not isinstance(name, str):
+            raise DataError(f"from_arrays: {name!r} is no name; columns are named by texts")
+        if times > 1:
+            raise DataError.at(f"stands {times} times in this table", file=MEMORY, column=name)
+    return dict(zip(names, arrays, strict=True))
+
+
+def _is_data_frame(given: Any) -> bool:
+    """Whether it is one of pandas, which need not be installed."""
+    return hasattr(given, "items") and hasattr(given, "columns")
+
+
+def _array(name: str, values: Any) -> Any:
+    """A NumPy or an Arrow array: what is none yet becomes one, with texts and lists of different lengths in Arrow."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        if isinstance(values, list | tuple):
+            return pa.array(values)
+        array = np.asarray(values)
+        if array.dtype.hasobject and not array.ndim:
+            raise DataError.at(
+                f"is {kind_of(values)}; give a NumPy array, a list or an Arrow array",
+                file=MEMORY,
+                column=name,
+            )
+        return pa.array(array) if array.dtype.hasobject else array
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        raise DataError.at(f"is no array: {error}", file=MEMORY, column=name) from error
+
+
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+"""A file, a directory, a glob, or several of these."""
+
+_TYPE_NAMES = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STR": "STRING"}
+
+
+def files_at(paths: Paths) -> list[DataFile]:
+    """The files that paths mean, each once."""
+    several = [paths] if isinstance(paths, str | bytes | os.PathLike) else paths
+    if not isinstance(several, Iterable):
+        raise ConfigError.at("paths", f"is {kind_of(paths)}; give a path, or a list of paths")
+    with own_words():
+        files = [file for path in several for file in list_files(path_text(path))]
+    if not files:
+        raise DataError("no data path is given")
+    twice = sorted(path for path, count in Counter(file.path for file in files).items() if count > 1)
+    if twice:
+        raise DataError(f"{twice[0]} is named twice; its rows would be read twice")
+    return files
+
+
+def path_text(path: Any) -> str:
+    """A path as text."""
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError.at("paths", f"{path!r} is no path; give a text or a pathlib.Path")
+    return os.fspath(path)
+
+
+def fields_of(types: Any) -> list[Field]:
+    """The columns whose types are said, as a run file's input_fields says them."""
+    given = {} if types is None else mapping_argument("types", types, "{'age': 'int64'}")
+    try:
+        return [Field(input_name=name, input_type=_field_type(name, kind)) for name, kind in given.items()]
+    except ValueError as error:
+        raise ConfigError.at("types", str(error)) from error
+
+
+def _field_type(name: str, kind: Any) -> Any:
+    if not isinstance(kind, str):
+        raise ConfigError.at("types", f"of '{name}' is {kind!r}; write it as a text, such as 'int64'")
+    return parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))

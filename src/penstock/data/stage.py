@@ -1,0 +1,152 @@
+"""Base classes of stages that reorder or filter the rows of their source."""
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.config.errors import DataError
+from penstock.data.quality import ShuffleQuality
+from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.quarantine import Quarantine
+from penstock.readers.stream import Place, RecordStream
+from penstock.runtime.world import State
+
+
+class Stage(RecordStream):
+    """A stage over a source; one that keeps the order of rows says only how it gives them (`__iter__`).
+
+    The place of such a stage is a count of the source's rows, so that its source is entered at the same row.
+    """
+
+    def __init__(self, source: RecordStream) -> None:
+        self._source = source
+        self._place = source.place
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the source."""
+        return self._source.schema
+
+    @property
+    def order(self) -> State:
+        """The source's."""
+        return self._source.order
+
+    @property
+    def place(self) -> Place:
+        """The place after the last batch that was given out."""
+        return self._place
+
+    def go_to(self, place: Place) -> None:
+        """Go to a row; the source follows when it is read."""
+        self._place = place
+
+    def close(self) -> None:
+        """End threads and close files; the stage can be iterated again."""
+        self._source.close()
+
+    def check_order(self, saved: State) -> None:
+        """The source's must be as it was."""
+        self._source.check_order(saved)
+
+
+class WaitingRows:
+    """Takes any number of rows at a time from record batches of any size."""
+
+    def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
+        self._source = source
+        self._arrived: deque[pa.RecordBatch] = deque()
+
+    def take(self, num_rows: int) -> list[pa.RecordBatch]:
+        """The next rows, as views in the order of the source; fewer than asked for only at its end."""
+        return list(self.pieces(num_rows))
+
+    def pieces(self, num_rows: int) -> Iterator[pa.RecordBatch]:
+        """The same rows, each piece as soon as it is there: nothing is held that was given out."""
+        while num_rows and (self._arrived or self.receive() is not None):
+            first = self._arrived.popleft()
+            piece = first.slice(0, num_rows)
+            if piece.num_rows < first.num_rows:
+                self._arrived.appendleft(first.slice(piece.num_rows))
+            num_rows -= piece.num_rows
+            del first
+            yield piece
+
+    def receive(self) -> pa.RecordBatch | None:
+        """Let one more batch of the source wait, and look at it; None at the end of the source."""
+        batch = next(self._source, None)
+        if batch is not None:
+            self._arrived.append(batch)
+        return batch
+
+
+def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") -> pa.RecordBatch:
+    """One batch of several; a single one stays a view. Dictionaries are unified.
+
+    `setting` is the key of the run file that makes batches smaller.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        joined: pa.RecordBatch = pa.concat_batches(pieces)  # type: ignore[attr-defined]
+    except pa.ArrowInvalid as error:
+        num_rows = sum(piece.num_rows for piece in pieces)
+        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}") from error
+    return joined
+
+
+def watch_order(source: RecordStream, quality: ShuffleQuality, label: str | None = None) -> "WatchedOrder":
+    """The batches of the source, seen by `quality`; `label` is a column of numbers."""
+    return WatchedOrder(source, quality, label)
+
+
+class WatchedOrder(Stage):
+    """The stream that `watch_order` gives."""
+
+    def __init__(self, source: RecordStream, quality: ShuffleQuality, label: str | None) -> None:
+        super().__init__(source)
+        self._quality = quality
+        self._label = label
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches from the present place on."""
+        self._source.go_to(self._place)
+        for batch in self._source:
+            self._place = self._source.place
+            self._quality.see(np.asarray(batch.column(ROW_COLUMN)), self._labels(batch))
+            yield batch
+
+    def _labels(self, batch: pa.RecordBatch) -> np.ndarray | None:
+        """The labels as numbers, where they are numbers."""
+        column = None if self._label is None else batch.column(self._label)
+        if column is None or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return None
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def without_bad_rows(source: RecordStream, quarantine: Quarantine) -> "WithoutBadRows":
+    """The batches of the source without the rows that readers have put into quarantine.
+
+    The place counts them all the same: a row that was left out is done.
+    """
+    return WithoutBadRows(source, quarantine)
+
+
+class WithoutBadRows(Stage):
+    """The stream that `without_bad_rows` gives."""
+
+    def __init__(self, source: RecordStream, quarantine: Quarantine) -> None:
+        super().__init__(source)
+        self._quarantine = quarantine
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches from the present place on; one of which nothing is left is not given."""
+        self._source.go_to(self._place)
+        for batch in self._source:
+            self._place = self._source.place
+            bad = self._quarantine.bad(np.asarray(batch.column(ROW_COLUMN)))
+            rows = batch.filter(pa.array(~bad)) if bad.any() else batch
+            if rows.num_rows:
+                yield rows

@@ -1,0 +1,197 @@
+"""The step advisor: when the model waits for its data, which setting to change, and what that costs in memory.
+
+A pure function of what a run has measured. The rules follow docs/tuning.md: nothing is said where waiting is too
+little to matter, and worker processes are named only where parsing takes clearly longer than what has to stay in the
+training process.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.config.sizes import MIB, format_size
+from penstock.data.workers.counting import TEMPLATE_BYTES, worker_bytes
+from penstock.prep.rewrite.options import RewriteOptions
+
+WORTH_SAYING = 0.2
+"""Share of the time spent waiting from which on a change pays."""
+ENOUGH_STEPS = 50
+"""Steps from which on waiting says something: the first wait for what is loaded and compiled."""
+WORKERS_HELP_FROM = 2.0
+"""Times that parsing must take what stays in the training process: below it, handing batches over eats the gain."""
+SMALL_BATCH_ROWS = 2048
+SMALL_BATCH_SECONDS = 0.005
+"""Of making a batch: what takes longer takes it for its rows, and as long for the same rows in larger batches."""
+LARGE_SHUFFLE_BYTES = 16 * MIB
+"""What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
+ROW_FORMATS = {
+    "CsvDataset": "CSV files",
+    "JsonDataset": "JSON lines",
+    "TFRecordDataset": "TFRecord files",
+}
+"""Formats of which every column is read for a few, by what they are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataPathFacts:
+    """What a run has measured of its data path."""
+
+    num_steps: int
+    waiting_share: float
+    """Of the time of all steps, waiting for data; 0 to 1."""
+
+    reading_seconds: float
+    """Of all batches that the training process made: reading, shuffling, cutting and packing."""
+
+    parsing_seconds: float
+    """Of the same batches: parsing. What workers parse is not counted."""
+
+    computing_seconds: float
+    """Of all steps together: the model."""
+
+    batch_rows: int
+    batch_bytes: int
+    """Of a record batch."""
+
+    num_workers: int
+    num_cores: int
+    free_bytes: int
+    """What the measured peak leaves of the limit."""
+
+    share_bytes: Mapping[str, int]
+    """What each stage was given, by its name."""
+
+    dataset_type: str = "ParquetDataset"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to change."""
+
+    reason: str
+    change: str
+    setting: str
+    """The key of the run file, or the command, that is to be changed or run."""
+
+    extra_bytes: int = 0
+    """What it would take beyond what is taken now; negative: it frees so much."""
+
+    missing_bytes: int = 0
+    """How much of it does not fit below memory.limit as it is."""
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.change}{self._cost()}"
+
+    def _cost(self) -> str:
+        if self.extra_bytes == 0:
+            return ""
+        if self.extra_bytes < 0:
+            return f" would free about {format_size(-self.extra_bytes)}"
+        cost = f" would take about {format_size(self.extra_bytes)} more"
+        if self.missing_bytes:
+            cost += f", which needs memory.limit raised by {format_size(self.missing_bytes)}"
+        return cost
+
+
+def advise(facts: DataPathFacts) -> Advice | None:
+    """The one change that promises most; None where the model hardly waits, or has not taken enough steps to tell."""
+    if facts.waiting_share < WORTH_SAYING or facts.num_steps < ENOUGH_STEPS:
+        return None
+    making_seconds = facts.reading_seconds + facts.parsing_seconds
+    if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:
+        return _of_bursts(facts)
+    if facts.batch_rows < SMALL_BATCH_ROWS and _batches_cost_more_than_rows(facts):
+        return _of_small_batches(facts)
+    if facts.parsing_seconds > facts.reading_seconds or facts.num_workers:
+        return _of_parsing(facts)
+    return _of_reading(facts)
+
+
+def as_record(advice: Advice | None) -> dict[str, str | int] | None:
+    """For the log."""
+    if advice is None:
+        return None
+    return {"text": str(advice), "setting": advice.setting, "extra_bytes": advice.extra_bytes}
+
+
+def _batches_cost_more_than_rows(facts: DataPathFacts) -> bool:
+    """Whether larger batches would be made faster; what workers take is not known, so that these come first."""
+    if facts.num_workers:
+        return facts.num_workers >= facts.num_cores
+    return facts.reading_seconds + facts.parsing_seconds < SMALL_BATCH_SECONDS * facts.num_steps
+
+
+def _of_parsing(facts: DataPathFacts) -> Advice:
+    reason = _because(facts, "parsing is the bottleneck")
+    beside_seconds = max(facts.reading_seconds, facts.computing_seconds, 1e-9)
+    times = facts.parsing_seconds / beside_seconds
+    worth_it = facts.parsing_seconds > WORKERS_HELP_FROM * facts.reading_seconds or facts.num_workers
+    wanted = min(facts.num_cores, max(facts.num_workers + 1, math.ceil(times)))
+    if worth_it and wanted > facts.num_workers:
+        start_bytes = 0 if facts.num_workers else TEMPLATE_BYTES
+        extra_bytes = start_bytes + (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
+        setting = "data_config.num_workers"
+        return _priced(facts, reason, f"{setting}: {wanted}", setting, extra_bytes)
+    change = (
+        "all cores parse already: give the run more of them, or fewer and simpler features"
+        if facts.num_workers
+        else "worker processes would not help; columns of numbers and lists instead of text parse fastest"
+    )
+    return Advice(reason, change, "feature_configs")
+
+
+def _of_reading(facts: DataPathFacts) -> Advice:
+    shuffle_bytes = facts.share_bytes.get("shuffle", 0)
+    if shuffle_bytes > LARGE_SHUFFLE_BYTES:
+        setting = "data_config.shuffle_buffer"
+        then = f"{setting}: {format_size(LARGE_SHUFFLE_BYTES)}"
+        change = f"mix the files once with `penstock rewrite --shuffle`, then {then}"
+        reason = _because(facts, "reading and shuffling are the bottleneck")
+        return Advice(reason, change, setting, LARGE_SHUFFLE_BYTES - shuffle_bytes)
+    reason = _because(facts, "reading is the bottleneck")
+    if facts.dataset_type in ROW_FORMATS:
+        return _of_row_formats(facts, reason)
+    if "read ahead" not in facts.share_bytes:
+        extra_bytes = 2 * facts.share_bytes.get("reader", 0)
+        change = (
+            f"nothing is read ahead for lack of memory: memory.limit raised by {format_size(extra_bytes)}"
+        )
+        return Advice(reason, change, "memory.limit", extra_bytes)
+    change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
+    return Advice(reason, change, "penstock rewrite")
+
+
+def _of_row_formats(facts: DataPathFacts, reason: str) -> Advice:
+    setting = "penstock rewrite"
+    change = (
+        f"{ROW_FORMATS[facts.dataset_type]} as Parquet (`{setting}`, then train_input_path: what it wrote)"
+    )
+    more_bytes = RewriteOptions().row_group_bytes - facts.share_bytes.get("reader", 0)
+    return _priced(facts, reason, change, setting, max(0, more_bytes))
+
+
+def _of_small_batches(facts: DataPathFacts) -> Advice:
+    rows = 4 * facts.batch_rows
+    setting = "data_config.batch_size"
+    extra_bytes = 3 * (facts.share_bytes.get("step", 0) + facts.batch_bytes)
+    reason = _because(
+        facts, f"batches of {facts.batch_rows:,} rows are too small for the work that each one costs"
+    )
+    return _priced(facts, reason, f"{setting}: {rows}", setting, extra_bytes)
+
+
+def _of_bursts(facts: DataPathFacts) -> Advice:
+    setting = "data_config.prefetch"
+    present_bytes = facts.share_bytes.get("prefetch", 0)
+    reason = _because(facts, "data come fast enough on the whole, but in bursts")
+    wanted_bytes = max(2 * present_bytes, 4 * facts.batch_bytes)
+    change = f"{setting}: {format_size(wanted_bytes)}"
+    return _priced(facts, reason, change, setting, wanted_bytes - present_bytes)
+
+
+def _priced(facts: DataPathFacts, reason: str, change: str, setting: str, extra_bytes: int) -> Advice:
+    return Advice(reason, change, setting, extra_bytes, max(0, extra_bytes - max(0, facts.free_bytes)))
+
+
+def _because(facts: DataPathFacts, cause: str) -> str:
+    return f"waiting {facts.waiting_share:.0%} of the time: {cause}"

@@ -1,0 +1,122 @@
+"""The command `check`: everything that could be wrong before the start."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.config.sizes import format_size
+from penstock.observe.tensorboard import warn_of_histograms
+from penstock.prep.preparing.preparing import Preview, look_at
+from penstock.prep.preparing.summary import counted
+from penstock.run.hooks import checked_evaluator
+from penstock.run.merge import is_measured, merge_options, preprocessing_of
+from penstock.run.plan import plan_training, with_joined_batches
+from penstock.run.prepare import reading_of
+from penstock.run.requirements import require_for_training, train_section
+from penstock.run.restore import checkpoint_at
+from penstock.run.run_config import RunConfig
+from penstock.run.session import computing
+from penstock.run.training_parts import build_training
+from penstock.runtime.memory import limit_of
+from penstock.runtime.sections import OnExceed
+from penstock.runtime.world import World
+from penstock.store.schema import ArraySpec
+from penstock.tensors.batch import Batch
+from penstock.training.step import StepOutcome
+from penstock.training.task_metrics import TaskMetrics
+from penstock.training.train import no_batch
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a run would be, and the loss of its first batch."""
+
+    num_files: int
+    num_columns: int
+    num_parameters: int
+    first_rows: int
+    first_loss: float
+    limit_bytes: int
+    planned_bytes: dict[str, int]
+
+
+def check(run: RunConfig) -> CheckResult:
+    """Open the data, build the model, take one batch through it, and one through an evaluation."""
+    require_for_training(run)
+    run = with_joined_batches(run)
+    train = train_section(run)
+    if train.fine_tune_checkpoint:
+        checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
+    warn_of_histograms(train)
+    with ExitStack() as stack:
+        monitor = stack.enter_context(computing(run))
+        training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))
+        evaluator = checked_evaluator(of_one_batch(run), training, monitor)
+        batch = next(iter(training.batches), None)
+        if batch is None:
+            raise no_batch("train_input_path")
+        outcome = training.step(batch, training.progress)
+        if outcome.taken:
+            try_metrics(training.train_metrics, outcome, batch)
+        if evaluator is not None:
+            evaluator.evaluate()
+        return CheckResult(
+            num_files=len(training.source.survey.files),
+            num_columns=len(training.source.survey.columns.names),
+            num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
+            first_rows=batch.num_rows,
+            first_loss=outcome.loss,
+            limit_bytes=training.budget.limit_bytes,
+            planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
+        )
+
+
+def of_one_batch(run: RunConfig) -> RunConfig:
+    """The same run, whose evaluations end with their first batch."""
+    return run.model_copy(update={"eval_config": run.eval_config.model_copy(update={"num_steps": 1})})
+
+
+def try_metrics(metrics: TaskMetrics, outcome: StepOutcome, batch: Batch) -> None:
+    """Ask of the metrics of training what a step, a line of the log and a checkpoint ask of them."""
+    metrics.update(outcome.predictions, batch)
+    metrics.compute()
+    metrics.remarks()
+    metrics.state_dict()
+
+
+_OF_PREPARATION = {"preprocessing", "memory", "data_config"}
+_SHOWN = 6
+
+
+def is_for_preparation(run: RunConfig) -> bool:
+    """Whether a run file has nothing of training in it."""
+    return run.preprocessing is not None and run.model_fields_set <= _OF_PREPARATION
+
+
+def check_preparation(run: RunConfig) -> Preview:
+    """Find the files, import the function, make the first sample, look at where everything would be written."""
+    merge_options(run)
+    section, memory = preprocessing_of(run), run.memory
+    return look_at(
+        section,
+        reading_of(run),
+        limit_bytes=limit_of(memory),
+        ends_when_exceeded=is_measured(section, memory) and memory.on_exceed is OnExceed.stop,
+    )
+
+
+def preview_lines(preview: Preview) -> list[str]:
+    """For the terminal."""
+    arrays = [_array(spec) for spec in preview.schema.arrays]
+    more = [f"and {len(arrays) - _SHOWN} more"] if len(arrays) > _SHOWN else []
+    return [
+        f"raw files    {counted(len(preview.files), 'file')}, {format_size(preview.num_bytes)}",
+        f"extract      {preview.extract or 'columns of the files'}",
+        f"arrays       {', '.join(arrays[:_SHOWN] + more)}",
+        f"written to   {preview.intermediate_dir}, merged to {preview.output_dir}",
+        "check        all good for prep and merge; nothing of training is in this file, and nothing was written",
+    ]
+
+
+def _array(spec: ArraySpec) -> str:
+    return f"{spec.name} {spec.dtype}" + ("" if spec.width is None else f" x {spec.width}")

@@ -1,0 +1,185 @@
+"""The command `eval`, as a function, and the evaluator that training uses on its way."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError
+from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
+from penstock.data.prefetch import Prefetch
+from penstock.observe.evaluation_record import calibration_bins, group_auc
+from penstock.run.build import METRICS, bound_metrics, evaluation_metrics, group_columns, share_metrics
+from penstock.run.data import DataSource, scoring_batches
+from penstock.run.model import ShardedModel
+from penstock.run.model_dir import NAMES_OF_A_RUN, ModelDir
+from penstock.run.plan import evaluation_rows, source_of
+from penstock.run.requirements import require_for_evaluation, scores_by_averages
+from penstock.run.restore import open_scoring
+from penstock.run.run_config import RunConfig
+from penstock.run.session import computing, exceeds_limit, limit_exceeded
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.durable import finite
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.progress import ProgressLogger
+from penstock.tensors.batch import Batch
+from penstock.training.evaluate import Evaluation
+from penstock.training.evaluate import evaluate as evaluate_loop
+from penstock.training.task_metrics import TaskMetrics
+from penstock.training.train import no_batch
+
+
+class Evaluator:
+    """Evaluates a model on a run's evaluation data, as often as asked."""
+
+    def __init__(
+        self,
+        run: RunConfig,
+        source: DataSource,
+        sharded: ShardedModel,
+        budget: MemoryBudget,
+        monitor: MemoryMonitor,
+        during_training: bool = True,
+        plain: bool = True,
+    ) -> None:
+        self._run, self._source, self._sharded, self._monitor = run, source, sharded, monitor
+        self._during_training, self._plain = during_training, plain
+        stream = EVALUATION if during_training else ""
+        self._shares, self._metrics_share = (
+            StageShares.of(budget, stream),
+            budget.shares.get(stream + METRICS),
+        )
+        self._groups = group_columns(run, training=False)
+        evaluation_metrics(sharded.model)  # what cannot be computed is told now, not after an epoch
+
+    def check(self) -> None:
+        """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
+        with self._batches() as batches:
+            if next(iter(batches), None) is None:
+                raise no_batch("eval_input_path")
+
+    def evaluate(self, stop_requested: Callable[[], bool] = lambda: False) -> Evaluation | None:
+        """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
+        options = self._run.eval_config
+        metrics = evaluation_metrics(self._sharded.model)
+        bound_metrics(metrics, self._metrics_share, evaluation_rows(self._run, self._source))
+        counted = TaskMetrics(metrics, self._groups, share=self._metrics_share)
+        bar = ProgressLogger(
+            "eval",
+            "batch",
+            total=options.num_steps,
+            every=options.log_step_count_steps,
+            plain=self._plain or self._during_training,
+            show_end=not self._during_training,
+        )
+        averaged = self._sharded.averaged(scores_by_averages(self._run))
+        with self._monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
+            evaluation = evaluate_loop(
+                self._sharded.module,
+                self._sharded.model,
+                takewhile(
+                    lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
+                ),
+                counted,
+                on_batch=lambda _: bar.advance(),
+            )
+            calibration, groups = calibration_bins(metrics), group_auc(metrics)
+        # What the pool keeps for later is not needed before the next evaluation.
+        pa.default_memory_pool().release_unused()
+        if stop_requested():
+            return None
+        if evaluation.rows == 0:
+            raise no_batch("eval_input_path")
+        return replace(evaluation, calibration=calibration, group_auc=groups)
+
+    def _batches(self) -> Prefetch[Batch]:
+        data = self._run.data_config
+        return scoring_batches(
+            self._source,
+            self._shares,
+            batch_size=data.resolved_eval_batch_size(),
+            drop_remainder=data.drop_remainder,
+            pin_memory=data.pin_memory,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """What an evaluation of a checkpoint found."""
+
+    checkpoint: Path
+    step: int
+    evaluation: Evaluation
+    seconds: float
+    memory: MemoryReport
+    num_bad_rows: int = 0
+    """Rows of the evaluation data that cannot be used and were left out."""
+
+    bad_rows: Path | None = None
+    """Where they are, with the reasons."""
+
+
+def evaluate(run: RunConfig, checkpoint: str | Path | None = None) -> dict[str, float]:
+    """Evaluate a checkpoint ('latest', 'best' or a path) on the run's eval_input_path; metrics and losses by name."""
+    found = evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint)).evaluation
+    return {**found.losses, **found.metrics}
+
+
+def evaluate_checkpoint(
+    run: RunConfig, checkpoint: str | None = None, *, result_filename: str | None = None, plain: bool = True
+) -> EvaluationResult:
+    """Evaluate a checkpoint; with `result_filename`, also write the result into the model_dir."""
+    require_for_evaluation(run)
+    if result_filename is not None and Path(result_filename).name != result_filename:
+        raise ConfigError(
+            f"--eval_result_filename: '{result_filename}' is not a plain name; the file goes into the model_dir"
+        )
+    if result_filename in NAMES_OF_A_RUN:
+        raise ConfigError(
+            f"--eval_result_filename: '{result_filename}' is what the run itself writes there; choose another name"
+        )
+    started_at = time.perf_counter()
+    with computing(run) as monitor:
+        scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
+        source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
+        metrics = evaluation_metrics(scoring.sharded.model)
+        share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
+        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
+        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, monitor, False, plain)
+        evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))
+    if evaluation is None:
+        raise limit_exceeded(monitor.report, "the evaluation was given up")
+    result = EvaluationResult(
+        scoring.checkpoint.path,
+        scoring.checkpoint.step,
+        evaluation,
+        time.perf_counter() - started_at,
+        monitor.report,
+        num_bad_rows=0 if source.quarantine is None else len(source.quarantine),
+        bad_rows=None if source.quarantine is None else source.quarantine.path,
+    )
+    if result_filename:
+        write_result(ModelDir.of(run.model_dir).path / result_filename, result)
+    return result
+
+
+def write_result(path: Path, result: EvaluationResult) -> None:
+    """One JSON object, whole or absent."""
+    facts = {
+        "step": result.step,
+        "checkpoint": str(result.checkpoint),
+        "rows": result.evaluation.rows,
+        "num_bad_rows": result.num_bad_rows,
+        "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
+        "metrics": result.evaluation.metrics,
+        "losses": result.evaluation.losses,
+        **({"remarks": result.evaluation.remarks} if result.evaluation.remarks else {}),
+    }
+    staging = path.with_name(f".{path.name}.tmp")
+    staging.write_text(json.dumps(finite(facts), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(staging, path)

@@ -1,0 +1,178 @@
+"""What the inputs of a model mean: everything that turns columns into the ids and numbers it was trained on.
+
+A checkpoint fits a run file by the shapes of its tensors long before it fits by meaning: another order of
+vocab_list gives every word another word's vector, and nothing would tell. So a checkpoint carries this
+description, and is used only where the run file gives the same.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock.checkpoint import Checkpoint
+from penstock.config.errors import CheckpointError
+from penstock.config.section import Section
+from penstock.features.build import feature_names
+from penstock.features.sections.feature import FeatureConfig
+from penstock.features.sections.parsing import FgMode
+from penstock.run.requirements import model_section
+from penstock.run.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
+
+DOCUMENT = "features"
+"""The name of the description among the documents of a checkpoint."""
+
+Meaning = dict[str, Any]
+
+_WITHOUT_MEANING = frozenset(
+    {
+        "feature_name",  # the key of the description
+        "init_fn",
+        "trainable",
+        "embedding_constraints",
+        "num_buckets",  # an id is its row; this and the next two show in the shapes and types of tensors
+        "embedding_dim",
+        "data_type",
+    }
+)
+"""Options that change no id and no number. Every other option counts, also one that is added later."""
+
+_UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
+    FgMode.FG_NONE: frozenset(
+        {
+            "expression",
+            "separator",
+            "default_value",
+            "normalizer",
+            "boundaries",
+            "hash_bucket_size",
+            "vocab_list",
+            "vocab_dict",
+            "vocab_file",
+            "default_bucketize_value",
+            "fg_value_type",
+        }
+    ),
+    FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
+}
+"""Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
+
+_EMPTY_IS_ABSENT = frozenset({"default_value", "fg_encoded_default_value", "normalizer", "value_dim"})
+_MAX_SHOWN = 60
+
+
+def feature_meaning(run: RunConfig) -> Meaning:
+    """The description, as plain values; a default that is written and one that is left out are the same."""
+    data, groups = run.data_config, model_section(run).feature_groups
+    used = {name for group in groups for name in group.feature_names}
+    mode = data.resolved_fg_mode()
+    meaning: Meaning = {
+        "fg_mode": mode.value,
+        "features": {
+            name: _options(config, mode)
+            for config in run.feature_configs
+            for name in feature_names(config)
+            if name in used
+        },
+        "feature_groups": {
+            group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
+        },
+    }
+    if mode is FgMode.FG_NONE:
+        meaning["fg_encoded_multival_sep"] = data.fg_encoded_multival_sep
+    return meaning
+
+
+def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
+    """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
+    if problem := _problem(checkpoint, run):
+        raise CheckpointError(f"{problem}; train anew, or start from it with --fine_tune_checkpoint")
+
+
+def warn_of_other_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
+    """Say it where another meaning is allowed: in fine-tuning, which learns it."""
+    if problem := _problem(checkpoint, run):
+        logger.warning("fine-tuning from %s", problem)
+
+
+def first_difference(saved: Meaning, current: Meaning) -> str | None:
+    """The first thing that means something else than when it was saved; None when all is the same."""
+    return next(_differences(saved, current), None)
+
+
+def _problem(checkpoint: Checkpoint, run: RunConfig) -> str | None:
+    if DOCUMENT not in checkpoint.documents:
+        return f"{checkpoint.path}: does not say what its features mean"
+    difference = first_difference(checkpoint.documents[DOCUMENT], feature_meaning(run))
+    return f"{checkpoint.path}: {difference}" if difference else None
+
+
+def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
+    """The kind of a feature and its options, as far as they count."""
+    chosen = config.chosen("feature")
+    assert chosen is not None, "a feature has a type: the run file was checked"
+    kind, section = chosen
+    options = _plain(section, _WITHOUT_MEANING | _UNUSED_IN_MODE.get(mode, frozenset()))
+    if "embedding_name" in options:
+        options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
+    return {"kind": kind, **options}
+
+
+def _plain(section: Section, excluded: frozenset[str]) -> Meaning:
+    dumped = section.model_dump(mode="json", exclude=set(excluded))
+    return {name: None if name in _EMPTY_IS_ABSENT and not value else value for name, value in dumped.items()}
+
+
+def _differences(saved: Meaning, current: Meaning) -> Iterator[str]:
+    for key in ("fg_mode", "fg_encoded_multival_sep"):
+        yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
+    for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
+        before, now = saved[key], current[key]
+        for name in (*before, *(name for name in now if name not in before)):
+            if name not in now:
+                yield f"{kind} '{name}' is in the checkpoint, but not in this run file"
+            elif name not in before:
+                yield f"{kind} '{name}' is in this run file, but not in the checkpoint"
+            else:
+                yield from _in_options(f"{kind} '{name}'", before[name], now[name])
+
+
+def _in_options(place: str, saved: Meaning, current: Meaning) -> Iterator[str]:
+    """Differences of one feature or group, that of its kind first: the others follow from it."""
+    for option in sorted(saved.keys() | current.keys(), key=lambda option: (option != "kind", option)):
+        yield from _in_value(f"{place}: {option}", saved.get(option), current.get(option))
+
+
+def _in_value(place: str, saved: Any, current: Any) -> Iterator[str]:
+    """Differences of one value, named down to the item of a list."""
+    if saved == current:
+        return
+    if isinstance(saved, dict) and isinstance(current, dict):
+        for key in sorted(saved.keys() | current.keys()):
+            yield from _in_value(f"{place}['{key}']", saved.get(key), current.get(key))
+    elif isinstance(saved, list) and isinstance(current, list) and saved and current:
+        if len(saved) != len(current):
+            yield f"{place} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
+        for index, (before, now) in enumerate(zip(saved, current, strict=False)):
+            yield from _in_value(f"{place}[{index}]", before, now)
+    else:
+        before, now = _shown(saved, current)
+        yield f"{place} differs: {before} in the checkpoint, {now} in this run file"
+
+
+def _shown(saved: Any, current: Any) -> tuple[str, str]:
+    """Both values as text, long ones cut to where they begin to differ."""
+    before, now = json.dumps(saved, ensure_ascii=False), json.dumps(current, ensure_ascii=False)
+    pairs = enumerate(zip(before, now, strict=False))
+    first_place = next((place for place, (mine, other) in pairs if mine != other), 0)
+    start = max(0, first_place - _MAX_SHOWN // 2)
+    return _cut(before, start), _cut(now, start)
+
+
+def _cut(text: str, start: int) -> str:
+    if len(text) <= _MAX_SHOWN:
+        return text
+    end = start + _MAX_SHOWN
+    return ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")

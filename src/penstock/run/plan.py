@@ -1,0 +1,168 @@
+"""Everything that is decided before a training run allocates anything."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from penstock.data import window as row_store
+from penstock.data.memory_plan import EVALUATION, share_model
+from penstock.data.workers.counting import WorkerPlan
+from penstock.models.model import Model
+from penstock.observe.memory_use import StageUse, planned_use
+from penstock.run.build import (
+    METRICS,
+    TRAIN_METRICS,
+    build_parser,
+    evaluation_metrics,
+    group_columns,
+    share_metrics,
+    training_metrics,
+)
+from penstock.run.data import DataSource, find_files, open_source, shuffle_rows
+from penstock.run.data_plan import batch_rows, plan_data_path
+from penstock.run.model import model_bytes, step_bytes, unallocated_model
+from penstock.run.requirements import require_for_training, train_section
+from penstock.run.run_config import RunConfig
+from penstock.run.session import computing
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryMonitor, limit_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """What a run will read, in which order, and how its memory is divided."""
+
+    source: DataSource
+    evaluation_source: DataSource | None
+    model: Model
+    """Without its tables, which are allocated when it is sharded."""
+    num_shuffle_rows: int
+    workers: WorkerPlan
+    budget: MemoryBudget
+
+    @property
+    def workers_text(self) -> str:
+        """How many processes parse."""
+        if not self.workers.count:
+            return "none: parsing is done in a thread of this process"
+        when = ", if measuring says that they help" if self.workers.measured else ""
+        return f"{self.workers.count}{when}"
+
+
+def plan_training(
+    run: RunConfig,
+    monitor: MemoryMonitor,
+    saved_shuffle_rows: int | None = None,
+    beside: Path | None = None,
+) -> TrainingPlan:
+    """Look at the data and count the model, in this order: what is wrong shows before it costs.
+
+    A run that continues keeps the number of rows that its shuffle buffer had (`saved_shuffle_rows`). `beside` is the
+    folder of the run, where indexes of its data are kept; without it nothing is written.
+    """
+    train, data = train_section(run), run.data_config
+    source = source_of(run, "train_input_path", beside)
+    evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
+    torch.manual_seed(train.seed)
+    model = unallocated_model(run, list(source.parser.features))
+    num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
+    budget = MemoryBudget(limit_of(run.memory))
+    if num_shuffle_rows:
+        row_store.warm()
+    share_model(
+        budget,
+        monitor.sample(),
+        model_bytes(model, train),
+        step_bytes(model, batch_rows(data)),
+        "data_config.max_batch_rows" if data.batch_cost_size else "data_config.batch_size",
+    )
+    share_metrics(budget, TRAIN_METRICS, training_metrics(model), batch_rows(data), "train_metrics")
+    if evaluation_source is not None:
+        num_rows = evaluation_rows(run, evaluation_source)
+        share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
+    others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
+    workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
+    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
+
+
+def evaluation_rows(run: RunConfig, source: DataSource) -> int:
+    """Rows of one evaluation."""
+    num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
+    return (
+        source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
+    )
+
+
+def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:
+    """The data of one path of the run file, with labels; what is kept of them goes into a folder of their own."""
+    files = find_files(getattr(run, key), key)
+    parser = build_parser(run, [file.path for file in files])
+    folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
+    training = key == "train_input_path"
+    groups = tuple(group_columns(run, training=training).values())
+    return open_source(run.data_config, files, parser, groups, beside=folder, scoring=not training)
+
+
+def with_joined_batches(run: RunConfig) -> RunConfig:
+    """The run as it is computed: larger batches, and no accumulation any more. Evaluation keeps its batches."""
+    train, data = train_section(run), run.data_config
+    joined = train.gradient_accumulation_steps or 1
+    if joined == 1:
+        return run
+    sizes = {
+        name: getattr(data, name) * joined
+        for name in ("batch_size", "batch_cost_size", "max_batch_rows")
+        if getattr(data, name) is not None
+    }
+    sizes["eval_batch_size"] = data.resolved_eval_batch_size()
+    logger.info(
+        "gradient_accumulation_steps: a step takes %d batches as one, as batch_size: %d would",
+        joined,
+        sizes["batch_size"],
+    )
+    return run.model_copy(
+        update={
+            "data_config": data.model_copy(update=sizes),
+            "train_config": train.model_copy(update={"gradient_accumulation_steps": None}),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanResult:
+    """What a run reads, and how the limit is divided."""
+
+    limit_bytes: int
+    stages: Sequence[StageUse]
+    num_files: int
+    num_rows: int
+    row_bytes: int
+    num_blocks: int
+    shuffle_rows: int
+    batches_per_epoch: int | None
+    num_workers: str
+
+
+def plan(run: RunConfig) -> PlanResult:
+    """Look at the data, count the model, divide the limit; nothing is allocated and nothing written."""
+    require_for_training(run)
+    run = with_joined_batches(run)
+    with computing(run) as monitor:
+        planned = plan_training(run, monitor)
+    survey = planned.source.survey
+    return PlanResult(
+        limit_bytes=planned.budget.limit_bytes,
+        stages=planned_use(planned.budget),
+        num_files=len(survey.files),
+        num_rows=survey.num_rows,
+        row_bytes=survey.row_bytes,
+        num_blocks=len(survey.blocks),
+        shuffle_rows=planned.num_shuffle_rows,
+        batches_per_epoch=planned.source.num_batches(run.data_config),
+        num_workers=planned.workers_text,
+    )

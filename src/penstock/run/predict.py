@@ -1,0 +1,307 @@
+"""The command `predict` as a function, and where predictions go."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from penstock.config.errors import ConfigError
+from penstock.config.sizes import MIB
+from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.readers.sections import BadRows
+from penstock.run.build import build_batch, build_parser
+from penstock.run.data import find_files, open_source, scoring_batches
+from penstock.run.requirements import require_for_prediction
+from penstock.run.restore import Scoring, open_scoring
+from penstock.run.run_config import RunConfig
+from penstock.run.session import computing, exceeds_limit, limit_exceeded
+from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.progress import ProgressLogger
+from penstock.training.predict import predict as predict_loop
+from penstock.training.predict import require_predictions
+
+FILE_SUFFIXES = (".parquet", ".csv")
+ROWS_PER_PART = 1_000_000
+ROWS_PER_GROUP = 131_072
+GROUP_BYTES = 16 * MIB
+
+
+class Writer(Protocol):
+    """What takes record batches and ends with `close`."""
+
+    def write_table(self, table: pa.Table) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int = ROWS_PER_PART) -> int:
+    """Write all batches under a temporary name, then rename; gives the number of rows."""
+    require_free(path)
+    staging = path.with_name(f".{path.name}.tmp")
+    remove(staging)
+    try:
+        if path.suffix in FILE_SUFFIXES:
+            num_rows = write_file(staging, path.suffix, batches)
+        else:
+            num_rows = write_parts(staging, batches, rows_per_part)
+        os.replace(staging, path)
+    except BaseException:
+        remove(staging)
+        raise
+    return num_rows
+
+
+def require_free(path: Path) -> None:
+    """Refuse to mix new parts with old ones, to replace one kind by the other, and a folder that is not there."""
+    is_one_file = path.suffix in FILE_SUFFIXES
+    if path.is_dir() and is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' is a folder, but ends like one file; choose another name"
+        )
+    if path.suffix and not is_one_file and not path.is_dir():
+        raise ConfigError(
+            f"--predict_output_path: '{path.name}' ends in '{path.suffix}'; end it in .parquet or .csv for one file, "
+            "or in neither for a folder of parts"
+        )
+    if path.is_dir() and any(path.iterdir()):
+        raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
+    if path.is_file() and is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' exists already; remove it, or choose another name"
+        )
+    if path.exists() and not path.is_dir() and not is_one_file:
+        raise ConfigError(
+            f"--predict_output_path: '{path}' is a file; name a folder, or one file ending in .parquet or .csv"
+        )
+    if not path.parent.is_dir():
+        raise ConfigError(f"--predict_output_path: there is no folder '{path.parent}'; make it first")
+
+
+def write_file(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> int:
+    """One file of all batches."""
+    writer: Writer | None = None
+    num_rows = 0
+    try:
+        for table in row_groups(batches):
+            writer = writer or open_writer(path, suffix, table.schema)
+            writer.write_table(table)
+            num_rows += table.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        raise ConfigError("--predict_input_path: there are no rows to score")
+    return num_rows
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches joined to row groups of a good size: small ones cost every reader, large ones cost us memory."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if (
+            sum(part.num_rows for part in waiting) >= ROWS_PER_GROUP
+            or sum(part.nbytes for part in waiting) >= GROUP_BYTES
+        ):
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def open_writer(path: Path, suffix: str, schema: pa.Schema) -> Writer:
+    """The writer of one file."""
+    if suffix == ".csv":
+        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+        if nested:
+            raise ConfigError(
+                f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead"
+            )
+        return pyarrow.csv.CSVWriter(path, schema)
+    return pq.ParquetWriter(path, schema)
+
+
+def write_parts(folder: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int) -> int:
+    """A folder of part-NNNNN.parquet, in input order."""
+    folder.mkdir()
+    num_rows = 0
+    source = iter(batches)
+    for index in count():
+        first = next(source, None)
+        if first is None:
+            break
+        part = one_part(first, source, rows_per_part)
+        num_rows += write_file(folder / f"part-{index:05d}.parquet", ".parquet", part)
+    if num_rows == 0:
+        raise ConfigError("--predict_input_path: there are no rows to score")
+    return num_rows
+
+
+def one_part(
+    first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], rows_per_part: int
+) -> Iterator[pa.RecordBatch]:
+    """Batches until the part is full; the rest stays in the iterator."""
+    yield first
+    num_rows = first.num_rows
+    while num_rows < rows_per_part:
+        batch = next(rest, None)
+        if batch is None:
+            return
+        yield batch
+        num_rows += batch.num_rows
+
+
+def remove(path: Path) -> None:
+    """What a stopped run left behind."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionRequest:
+    """What to score, and what to keep of it."""
+
+    input_path: str
+    output_path: str = ""
+    reserved_columns: Sequence[str] = ()
+    output_columns: Sequence[str] | None = None
+    batch_size: int | None = None
+    limit: int | None = None
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionResult:
+    """What was written where."""
+
+    output: Path
+    checkpoint: Path
+    rows: int
+    seconds: float
+    memory: MemoryReport
+
+
+def predict(
+    run: RunConfig,
+    table_or_path: pa.Table | pa.RecordBatch | str | Path,
+    output: str | Path | None = None,
+    *,
+    reserved_columns: Sequence[str] = (),
+    checkpoint: str | None = None,
+) -> pa.Table | PredictionResult:
+    """Score an Arrow table, or files, with a checkpoint of the run ('latest', 'best' or a path).
+
+    Without `output` the scores come back as an Arrow table; with it they are written, in bounded memory.
+    """
+    if isinstance(reserved_columns, str):
+        reserved_columns = [reserved_columns]
+    if isinstance(table_or_path, pa.RecordBatch):
+        table_or_path = pa.Table.from_batches([table_or_path])
+    if not isinstance(table_or_path, pa.Table | str | Path):
+        raise ConfigError(f"predict: give an Arrow table or a path, not {type(table_or_path).__name__}")
+    if isinstance(table_or_path, pa.Table):
+        if output is not None:
+            raise ConfigError(
+                "predict: an output goes with a path; the scores of a table come back as a table"
+            )
+        return predict_table(run, table_or_path, reserved_columns, checkpoint)
+    request = PredictionRequest(
+        str(table_or_path), str(output or ""), reserved_columns=reserved_columns, checkpoint=checkpoint
+    )
+    if output is not None:
+        return predict_files(run, request)
+    with opened(run, request, plain=True) as (_, batches):
+        return pa.Table.from_batches(list(batches))
+
+
+def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True) -> PredictionResult:
+    """Score files and write the scores in input order; the output is whole, or not there."""
+    started_at = time.perf_counter()
+    output = Path(request.output_path)
+    require_free(output)
+    with opened(run, request, plain) as (scoring, batches):
+        rows = write_output(output, batches)
+    seconds = time.perf_counter() - started_at
+    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, scoring.monitor.report)
+
+
+def predict_table(
+    run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
+) -> pa.Table:
+    """Score a table that is in memory already, in batches of the run's size."""
+    require_for_prediction(run)
+    batch_size = run.data_config.resolved_eval_batch_size()
+    with scoring_session(run, checkpoint, batch_size) as scoring:
+        pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
+        batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
+        model = scoring.sharded
+        return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
+
+
+@contextmanager
+def opened(
+    run: RunConfig, request: PredictionRequest, plain: bool
+) -> Iterator[tuple[Scoring, Iterator[pa.RecordBatch]]]:
+    """The scores of a request as a stream, in input order."""
+    require_for_prediction(run)
+    data = run.data_config
+    batch_size = request.batch_size or data.resolved_eval_batch_size()
+    files = find_files(request.input_path, "predict_input_path")
+    parser = build_parser(run, [file.path for file in files], with_labels=False)
+    # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
+    strict = data.model_copy(update={"bad_rows": BadRows.error})
+    source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
+    with (
+        scoring_session(run, request.checkpoint, batch_size) as scoring,
+        scoring.monitor.stage("predict"),
+        ExitStack() as stack,
+    ):
+        model, budget = scoring.sharded, scoring.budget
+        require_predictions(request.output_columns, model.model.prediction_names)
+        share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+        stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
+        bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
+        scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
+        yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
+
+
+@contextmanager
+def scoring_session(run: RunConfig, checkpoint: str | None, batch_size: int) -> Iterator[Scoring]:
+    """A loaded model, for the length of a `with` block."""
+    with computing(run) as monitor:
+        yield open_scoring(run, checkpoint, monitor, batch_size)
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows, and not one more."""
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+            continue
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if left == 0:
+            return
+
+
+def watched(
+    batches: Iterable[pa.RecordBatch], bar: ProgressLogger, run: RunConfig, monitor: MemoryMonitor
+) -> Iterator[pa.RecordBatch]:
+    """The same batches, shown on the bar as they go by; past the memory limit they end in an error."""
+    for batch in batches:
+        yield batch
+        bar.advance(batch.num_rows)
+        if exceeds_limit(run, monitor):
+            raise limit_exceeded(monitor.report, "nothing was written")

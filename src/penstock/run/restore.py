@@ -1,0 +1,145 @@
+"""A trained model, brought back from the checkpoint that is meant."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from penstock.checkpoint import Checkpoint, CheckpointStore
+from penstock.checkpoint.manifest import MANIFEST_NAME
+from penstock.config.errors import CheckpointError
+from penstock.config.nearest import hint
+from penstock.data.memory_plan import share_model
+from penstock.distributed.state import load_averages, load_model_state
+from penstock.export.sections import ExportConfig
+from penstock.run.best import marked_step, require_best_step
+from penstock.run.build import used_features
+from penstock.run.feature_meaning import require_same_meaning
+from penstock.run.model import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
+from penstock.run.model_dir import ModelDir
+from penstock.run.requirements import scores_by_averages
+from penstock.run.run_config import RunConfig
+from penstock.run.run_file import load_run
+from penstock.runtime.budget import MemoryBudget
+from penstock.runtime.memory import MemoryMonitor, limit_of
+from penstock.runtime.world import World
+
+WORDS = ("latest", "best")
+FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
+
+
+def checkpoint_of_run(folder: ModelDir, word: str | None, export: ExportConfig) -> Checkpoint:
+    """The latest or the best checkpoint of a run; every byte of it is checked.
+
+    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
+    """
+    folder.require_checkpoints()
+    store = CheckpointStore(folder.checkpoints)
+    if word == "best":
+        return store.open(require_best_step(folder.evaluations.read(), export, str(folder.path)))
+    marked = marked_step(folder.path) if word is None else None
+    if marked is not None and marked in store.steps():
+        return store.open(marked)
+    return store.require_latest()
+
+
+def checkpoint_at(path: Path, key: str) -> Checkpoint:
+    """The checkpoint that a path means; where it means none, `key` is the setting that the error speaks of.
+
+    What the best of another run is, its own run.yaml says.
+    """
+    folder, word = _run_and_word(path)
+    if folder is not None:
+        export = load_run(folder.run_file).export_config if word == "best" else ExportConfig()
+        return checkpoint_of_run(folder, word, export)
+    if path.name.startswith("step-") or (path / MANIFEST_NAME).exists():
+        _require_known_step(path, key)
+        return CheckpointStore(path.parent).open(path)
+    raise CheckpointError(f"{key}: {_why_not(path)}; give {FORMS}")
+
+
+def means_a_checkpoint(path: Path) -> bool:
+    """Whether something is there, or a word behind the folder of a run asks for it."""
+    return path.exists() or _run_and_word(path)[0] is not None
+
+
+def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
+    """The run that a path names, and the word behind it; its folder of checkpoints stands for the run."""
+    word = path.name if path.name in WORDS and not path.exists() else None
+    run = path.parent if word else path
+    run = run.parent if run.name == "checkpoints" else run
+    folder = ModelDir(run)
+    return (folder, word) if folder.checkpoints.is_dir() else (None, None)
+
+
+def _require_known_step(path: Path, key: str) -> None:
+    steps = [f"step-{step}" for step in CheckpointStore(path.parent).all_steps()]
+    if not path.exists() and steps:
+        raise CheckpointError(f"{key}: '{path.parent}' has no '{path.name}'; {hint(path.name, steps)}")
+
+
+def _why_not(path: Path) -> str:
+    if path.is_dir():
+        return f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
+    if path.exists():
+        return f"'{path}' is a file"
+    if str(path) in WORDS:
+        return f"'{path}' does not say of which run"
+    return f"there is no '{path}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A model with the parameters of a checkpoint, and the budget it was counted in."""
+
+    sharded: ShardedModel
+    checkpoint: Checkpoint
+    budget: MemoryBudget
+    monitor: MemoryMonitor
+
+
+def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batch_size: int) -> Scoring:
+    """Load a checkpoint into a model without optimizers. A process group must be open."""
+    with monitor.stage("build"):
+        checkpoint = find_checkpoint(run, which)
+        require_same_meaning(checkpoint, run)
+        model = unallocated_model(run, used_features(run))
+        budget = MemoryBudget(limit_of(run.memory))
+        share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
+        sharded = shard_model(model, None, World())
+        load_whole_model(checkpoint, sharded.module)
+        if scores_by_averages(run):
+            load_averages(checkpoint, sharded.module)
+    return Scoring(sharded, checkpoint, budget, monitor)
+
+
+def load_whole_model(checkpoint: Checkpoint, model: nn.Module) -> None:
+    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
+    difference = load_model_state(checkpoint, model)
+    if difference:
+        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
+
+
+def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
+    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked.
+
+    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
+    """
+    folder = ModelDir.of(run.model_dir)
+    if which is None or which in WORDS:
+        return checkpoint_of_run(folder, which, run.export_config)
+    if means_a_checkpoint(Path(which)):
+        return checkpoint_at(Path(which), "--checkpoint_path")
+    folder.require_checkpoints()
+    store = CheckpointStore(folder.checkpoints)
+    return store.open(named_step(which, store))
+
+
+def named_step(name: str, store: CheckpointStore) -> int:
+    """The step of a checkpoint that the model_dir has under this name, such as step-100."""
+    known = {f"step-{step}": step for step in store.steps()}
+    if name not in known:
+        raise CheckpointError(
+            f"--checkpoint_path: there is no checkpoint '{name}'; {hint(name, ['latest', 'best', *known])}"
+        )
+    return known[name]

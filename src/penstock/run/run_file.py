@@ -1,0 +1,95 @@
+"""Reading a run file: text, then the command line's say, then every check at once."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.config.check import Notices
+from penstock.config.errors import ConfigError
+from penstock.config.load import load_section
+from penstock.config.write import dump_text
+from penstock.run.model_dir import ModelDir
+from penstock.run.run_config import RunConfig
+from penstock.runtime.world import tile_from_environment
+
+logger = logging.getLogger(__name__)
+
+Edits = Mapping[str, Any] | Sequence[str]
+
+
+def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
+    """Read, edit and check a run file. `edits` maps paths to values, or lists 'PATH=VALUE'.
+
+    Raises a ConfigError that holds every problem of the file.
+    """
+    if not isinstance(path, str | Path):
+        raise ConfigError(f"load_run: expected the path of a run file, not {path!r}")
+    if not isinstance(edits, Mapping | Sequence | None):
+        raise ConfigError(
+            f"load_run: edits are a mapping of paths to values or a list of 'PATH=VALUE', not {edits!r}"
+        )
+    texts = [edits] if isinstance(edits, str) else edits or ()
+    given = [*texts.items()] if isinstance(texts, Mapping) else [*texts]
+    return load_section(RunConfig, Path(path), edits=[*environment_edits(), *given]).section
+
+
+def load_run_with_notices(
+    path: Path, paths: Mapping[str, str], sets: Sequence[str], edit_json: str | None, strict: bool
+) -> tuple[RunConfig, Notices]:
+    """A run file as the command line wants it: options that are paths first, then edits in the order given."""
+    edits: list[str | tuple[str, Any]] = [*environment_edits(), *paths.items()]
+    edits += [*sets, *read_edit_json(edit_json)]
+    loaded = load_section(RunConfig, path, edits=edits, strict=strict)
+    return loaded.section, loaded.notices
+
+
+def environment_edits() -> list[tuple[str, Any]]:
+    """What the environment says in an old way, as edits, with a warning that names the key."""
+    tile = tile_from_environment()
+    if tile is None:
+        return []
+    logger.warning("INPUT_TILE in the environment: use data_config.input_tile: %s instead", tile)
+    return [("data_config.input_tile", tile)]
+
+
+def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
+    """The edits of --edit_config_json."""
+    if text is None:
+        return []
+    try:
+        edits = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"--edit_config_json: is not JSON: {error}") from error
+    if not isinstance(edits, dict):
+        raise ConfigError("--edit_config_json: expected one JSON object of path: value")
+    return list(edits.items())
+
+
+def tell(found: Notices) -> None:
+    """Say once which keys are old and which have no effect."""
+    for line in found.lines():
+        logger.warning("%s", line)
+
+
+def written_config(folder: ModelDir) -> Mapping[str, Any]:
+    """The run file that a run left in its folder, as it is written there.
+
+    Empty where there is none: somebody else's file may have the name.
+    """
+    try:
+        config = yaml.safe_load(folder.run_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return config if isinstance(config, Mapping) else {}
+
+
+def write_text_config(run: RunConfig) -> Path:
+    """The final config of a run as protobuf text, beside its run.yaml."""
+    folder = ModelDir.of(run.model_dir)
+    path = folder.path / "run.config"
+    folder.write_text(path, dump_text(run))
+    return path

@@ -1,0 +1,142 @@
+"""What a user hangs into a training run: objects that are told what happens and may ask for something.
+
+A callback is any object with one or more of these methods; those it does not have are not missed:
+
+    on_log(step, metrics, control)    a line of log.jsonl was written; metrics has the mean loss, rates, speed
+    on_eval(step, metrics, control)   an evaluation is done; metrics has its losses and metrics
+    on_save(step, metrics, control)   a checkpoint was written; metrics has what was evaluated last
+    on_end(step, metrics, control)    the run is over; metrics has the last evaluation
+
+What is asked through `control` happens after the step, in the order of the callbacks. A callback that has
+`state_dict` and `load_state_dict` is saved with every checkpoint and comes back when the run continues.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.config.errors import ConfigError
+from penstock.runtime.world import State
+from penstock.training.learning_rates import LearningRates
+
+EVENTS = ("on_log", "on_eval", "on_save", "on_end")
+"""What a callback may be told."""
+ARGUMENTS = "(step, metrics, control)"
+"""What each of them is called with."""
+
+STOP = "stop_reason"
+"""Key of the state beside those of callbacks: a run that was killed on its way to a stop still stops."""
+
+
+class Control:
+    """What a callback may ask for."""
+
+    def __init__(self, rates: LearningRates) -> None:
+        self._rates = rates
+        self.stop_reason: str | None = None
+        self.save_asked = False
+
+    def stop(self, reason: str = "a callback asked to stop") -> None:
+        """End the run after this step: it is saved and evaluated like every end."""
+        self.stop_reason = self.stop_reason or reason
+
+    def forget_stop(self) -> None:
+        """Go on after all: who continues a run that was stopped and came to its end wants more of it."""
+        self.stop_reason = None
+
+    def save(self) -> None:
+        """Write a checkpoint of this step, unless there is one."""
+        self.save_asked = True
+
+    def set_learning_rate(self, value: float | None, optimizer: str | None = None) -> None:
+        """Use this rate from the next step on, above the schedule; None follows the schedule again.
+
+        `optimizer` names one of those in log.jsonl (sparse, dense); without it all are meant. The rate is part of
+        the checkpoint.
+        """
+        _require_rate(value)
+        self._rates.set(value, optimizer)
+
+
+class Callbacks:
+    """The callbacks of one run, in their order."""
+
+    def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
+        require_callbacks(callbacks)
+        self._callbacks = list(callbacks)
+        self.control = Control(rates)
+
+    def tell(self, event: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Call this method of everyone who has it; each gets a copy of the metrics, with floats only."""
+        for callback in self._callbacks:
+            method = getattr(callback, event, None)
+            if method is not None:
+                method(step, {name: float(value) for name, value in metrics.items()}, self.control)
+
+    def take_save_request(self) -> bool:
+        """Whether somebody asked for a checkpoint since this was last looked at."""
+        asked, self.control.save_asked = self.control.save_asked, False
+        return asked
+
+    def state_dict(self) -> State:
+        """The state of those who have one, by their place in the list and their class; and why the run is to stop."""
+        states = {
+            _key(place, callback): callback.state_dict()
+            for place, callback in enumerate(self._callbacks)
+            if hasattr(callback, "state_dict")
+        }
+        return states | ({STOP: self.control.stop_reason} if self.control.stop_reason else {})
+
+    def load_state_dict(self, state: State) -> None:
+        """Bring back those who are there again; a run may continue with other callbacks, and is then not stopped."""
+        if self._callbacks:
+            self.control.stop_reason = state.get(STOP)
+        for place, callback in enumerate(self._callbacks):
+            saved = state.get(_key(place, callback))
+            if saved is not None and hasattr(callback, "load_state_dict"):
+                callback.load_state_dict(saved)
+
+
+def require_callbacks(callbacks: object) -> None:
+    """Refuse, before anything is done, what could not be called when its turn comes."""
+    if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
+        raise ConfigError(
+            f"callbacks: expected a list of objects, not {type(callbacks).__name__}; write [callback]"
+        )
+    for callback in callbacks:
+        if isinstance(callback, type):
+            raise ConfigError(
+                f"callbacks: {callback.__name__} is a class; give an object of it: {callback.__name__}(...)"
+            )
+        methods = {event: getattr(callback, event, None) for event in EVENTS}
+        if not any(map(callable, methods.values())):
+            raise ConfigError(
+                f"callbacks: {type(callback).__name__} has none of the methods {', '.join(EVENTS)}"
+            )
+        for event, method in methods.items():
+            if method is not None:
+                _require_arguments(f"{type(callback).__name__}.{event}", method)
+
+
+def _require_rate(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, float | int | None):
+        raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
+
+
+def _require_arguments(name: str, method: Any) -> None:
+    if not callable(method):
+        raise ConfigError(f"callbacks: {name} is {method!r}, no method; it is called as {ARGUMENTS}")
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # a callable of C, which does not tell
+        return
+    try:
+        signature.bind(0, {}, None)
+    except TypeError as error:
+        raise ConfigError(
+            f"callbacks: {name} takes {signature}, but is called with {ARGUMENTS} ({error})"
+        ) from error
+
+
+def _key(place: int, callback: Any) -> str:
+    return f"{place}_{type(callback).__name__}"

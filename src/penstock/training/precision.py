@@ -1,0 +1,169 @@
+"""What a model computes in (float32 or 16 bits), scaled losses, clipped gradients."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from penstock.config.errors import ConfigError
+from penstock.models.model import Model
+from penstock.optim.table_kernels import table_kernels
+from penstock.runtime.world import State
+from penstock.training.sections import GradClipping, GradScaler, TrainConfig
+
+PRECISIONS = {"BF16": torch.bfloat16, "FP16": torch.float16}
+"""What autocast computes in, by the name in the run file."""
+
+_CURES = {
+    torch.bfloat16: "leave it out, or set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16",
+    torch.float16: "leave it out, or use BF16",
+}
+"""What to do where a processor has no arithmetic for a precision, though torch thinks so."""
+
+
+@contextmanager
+def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterator[None]:
+    """Autocast, or nothing; what a processor cannot do in this precision is told as what it is."""
+    try:
+        with torch.autocast(device.type, precision, enabled=precision is not None):
+            yield
+    except RuntimeError as error:
+        if precision is None or "could not create a primitive" not in str(error):
+            raise
+        name = next(name for name, dtype in PRECISIONS.items() if dtype is precision)
+        raise ConfigError.at(
+            "train_config.mixed_precision",
+            f"torch cannot compute this model in {name} on this processor; {_CURES[precision]}",
+        ) from error
+
+
+@contextmanager
+def tensor_float_32(train: TrainConfig | None) -> Iterator[None]:
+    """Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    if train is not None:
+        _allow_tf32(train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32)
+    try:
+        yield
+    finally:
+        _allow_tf32(*before)
+
+
+def _allow_tf32(in_convolutions: bool, in_products: bool) -> None:
+    torch.backends.cudnn.allow_tf32 = in_convolutions
+    torch.backends.cuda.matmul.allow_tf32 = in_products
+
+
+class LossScaling:
+    """Takes the gradients of a loss in FP16, and moves parameters only where all of them are finite."""
+
+    def __init__(
+        self, section: GradScaler, model: nn.Module, parameters: Iterable[nn.Parameter], device: torch.device
+    ) -> None:
+        """`model` is sharded; `parameters` are those that an ordinary optimizer moves."""
+        self._scaler = torch.amp.GradScaler(device.type, **section.model_dump())
+        self._parameters = list(parameters)
+        self._looked_up = LookedUp(model)
+        self._models = [module for module in model.modules() if isinstance(module, Model)]
+        self._tell_models()
+
+    @property
+    def scale(self) -> float:
+        """What the next loss is multiplied by."""
+        return float(self._scaler.get_scale())
+
+    def learn(self, loss: torch.Tensor, move: Callable[[], None]) -> bool:
+        """Move tables, then call `move` for everything else, with true gradients; or neither, which gives False."""
+        torch.autograd.backward(self._scaler.scale(loss))
+        update = _Update([*self._parameters, *self._looked_up.values()], lambda: self._update(move))
+        self._scaler.step(cast(torch.optim.Optimizer, update))
+        self._scaler.update()
+        self._looked_up.forget()
+        self._tell_models()
+        return update.done
+
+    def state_dict(self) -> State:
+        """The scale, and how many steps it has held."""
+        state = self._scaler.state_dict()
+        return {"scale": state["scale"], "num_steps": state["_growth_tracker"]}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from there; how it grows and falls is as the run file says now."""
+        found = {"scale": state["scale"], "_growth_tracker": state["num_steps"]}
+        self._scaler.load_state_dict(self._scaler.state_dict() | found)
+        self._tell_models()
+
+    def _update(self, move: Callable[[], None]) -> None:
+        self._looked_up.pass_on()
+        move()
+
+    def _tell_models(self) -> None:
+        for model in self._models:
+            model.gradient_scale = self.scale
+
+
+class LookedUp:
+    """What a forward pass looked up in tables, where the backward pass ends until it is passed on."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+        model.register_forward_pre_hook(lambda *_: self.forget())
+        for kernel, _ in table_kernels(model):
+            kernel.register_forward_hook(self._cut)
+
+    def values(self) -> list[torch.Tensor]:
+        """What the model saw: after the backward pass, with gradients."""
+        return [seen for _, seen in self._pairs]
+
+    def pass_on(self) -> None:
+        """Let the backward pass go on into the tables, with the gradients that `values` have now."""
+        reached = [(found, seen.grad) for found, seen in self._pairs if seen.grad is not None]
+        if reached:
+            torch.autograd.backward([found for found, _ in reached], [gradient for _, gradient in reached])
+
+    def forget(self) -> None:
+        """Let go of the last forward pass."""
+        self._pairs.clear()
+
+    def _cut(self, kernel: nn.Module, asked: tuple[Any, ...], found: torch.Tensor) -> torch.Tensor | None:
+        if not found.requires_grad:
+            return None
+        seen = found.detach().requires_grad_()
+        self._pairs.append((found, seen))
+        return seen
+
+
+class _Update:
+    """What GradScaler needs of an optimizer: gradients to look at and divide, and what to do if all are finite."""
+
+    def __init__(self, tensors: list[torch.Tensor], move: Callable[[], None]) -> None:
+        self.param_groups = [{"params": tensors}]
+        self.done = False
+        self._move = move
+
+    def step(self) -> None:
+        self._move()
+        self.done = True
+
+
+def gradient_clipper(
+    section: GradClipping | None, parameters: Iterable[torch.nn.Parameter]
+) -> Callable[[], None]:
+    """What to call between the backward pass and the update; it does nothing where nothing was asked for."""
+    kept = list(parameters)
+    if section is None or section.clipping_type == "none":
+        return _nothing
+    if section.clipping_type == "value":
+        return partial(torch.nn.utils.clip_grad_value_, kept, section.max_gradient)
+    return partial(_clip_norm, kept, section.max_gradient, section.norm_type)
+
+
+def _nothing() -> None:
+    """Gradients stay as they are."""
+
+
+def _clip_norm(parameters: list[torch.nn.Parameter], max_gradient: float, norm_type: float) -> None:
+    torch.nn.utils.clip_grad_norm_(parameters, max_gradient, norm_type)

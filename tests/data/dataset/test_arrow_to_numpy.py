@@ -1,0 +1,121 @@
+"""Arrow columns as NumPy arrays: types, views, and rows without a value."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.data.arrow_numpy import Ragged
+
+
+def column(values, **fills):
+    """What a batch has for one column of two or more."""
+    table = pa.table({"c": values, "other": list(range(len(values)))})
+    [batch] = penstock.from_arrays(table).fill_nulls(fills).batch(len(values))
+    return batch["c"]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "float32", "float64"])
+def test_numbers_keep_their_type_and_are_views(kind):
+    values = np.arange(3, dtype=kind)
+
+    found = column(pa.array(values))
+
+    assert (found.dtype, found.tolist()) == (np.dtype(kind), [0, 1, 2])
+    assert np.shares_memory(found, values)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        (pa.array([True, False]), "bool", [True, False]),
+        (pa.array(["a", "bc"]), "object", ["a", "bc"]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), "object", ["a", "b", "a"]),
+        (pa.array([Decimal("1.5"), Decimal("2.25")]), "float64", [1.5, 2.25]),
+        (pa.array([60], pa.timestamp("s")), "datetime64[s]", [datetime.datetime(1970, 1, 1, 0, 1)]),
+        (pa.array([0, 1], pa.date32()), "datetime64[D]", [datetime.date(1970, 1, 1), datetime.date(1970, 1, 2)]),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2)), "int32", [[1, 2], [3, 4]]),
+        (pa.array([["a", "b"]], pa.list_(pa.string(), 2)), "object", [["a", "b"]]),
+    ],
+    ids=["bool", "string", "dictionary", "decimal", "timestamp", "date", "fixed list", "fixed list of strings"],
+)  # fmt: skip
+def test_types(values, dtype, expected):
+    found = column(values)
+
+    assert (found.dtype, found.tolist()) == (np.dtype(dtype), expected)
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [[[1, 2], [], [3]], [["a"], ["b", "c"]], [[1.5], None, []], [[[1], [2, 3]], [], [[4]]]],
+    ids=["integers", "strings", "null", "lists"],
+)
+def test_lists_are_ragged(lists):
+    found = column(pa.array(lists))
+
+    assert isinstance(found, Ragged)
+    assert found.tolist() == [[] if values is None else values for values in lists]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_missing"),
+    [
+        (pa.array([1.5, None], pa.float32()), np.isnan),
+        (pa.array([0, None], pa.timestamp("us")), np.isnat),
+        (pa.array(["a", None]), lambda texts: np.equal(texts, None)),
+        (pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)), lambda rows: np.isnan(rows).all(axis=1)),
+    ],
+    ids=["float", "timestamp", "string", "fixed list"],
+)
+def test_no_value_is_the_one_that_the_type_has_for_it(values, is_missing):
+    assert is_missing(column(values)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1, None]), "int64"),
+        (pa.array([True, None]), "bool"),
+        (pa.array([[1], [2, None]]), "int64"),
+        (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), "int32"),
+        (pa.array([[1, 2], [3, None]], pa.list_(pa.int32(), 2)), "int32"),
+    ],
+    ids=["integer", "bool", "in a list", "fixed list", "in a fixed list"],
+)
+def test_integers_have_no_value_for_none(values, kind):
+    with pytest.raises(penstock.DataError) as told:
+        column(values)
+
+    assert str(told.value) == (
+        f"arrays in memory: row 1: column 'c': has no value, and {kind} has none that says so; "
+        "say what to take: .fill_nulls(c=...)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "fill", "expected"),
+    [
+        (pa.array([1, None]), 7, [1, 7]),
+        (pa.array([None, "a"]), "", ["", "a"]),
+        (pa.array([[1, None], None, []]), 0, [[1, 0], [], []]),
+        (pa.array([[1, None], [3, 4]], pa.list_(pa.int32(), 2)), 0, [[1, 0], [3, 4]]),
+    ],
+    ids=["integer", "string", "list", "fixed list"],
+)
+def test_what_is_missing_can_be_filled(values, fill, expected):
+    assert column(values, c=fill).tolist() == expected
+
+
+def test_what_is_no_array_says_what_to_do():
+    table = pa.table({"c": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), "y": [1]})
+
+    with pytest.raises(
+        penstock.DataError, match=r"^column 'c': is of type map<string, int64>, which is no array; leave"
+    ):
+        list(penstock.from_arrays(table).batch(1))
+    assert [batch["y"].tolist() for batch in penstock.from_arrays(table).columns(["y"]).batch(1)] == [[1]]
+    [batch] = penstock.from_arrays(table).batch(1).to_arrow()
+    assert batch["c"].to_pylist() == [[("a", 1)]]

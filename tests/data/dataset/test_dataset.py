@@ -1,0 +1,437 @@
+"""The chain: which rows come, in which portions, and how often."""
+
+from itertools import chain
+
+import numpy as np
+import pytest
+
+import penstock
+from tests.data.dataset.samples import labels, numbered, numbered_file, rows
+
+
+def test_batches_in_three_lines():
+    features, targets = np.random.default_rng(0).normal(size=(100, 4)), np.arange(100)
+
+    seen = []
+    for batch in penstock.from_arrays({"x": features, "y": targets}).shuffle("64MiB", seed=7).batch(32):
+        assert np.array_equal(batch["x"], features[batch["y"]])
+        seen.append(batch["y"])
+
+    assert [len(batch) for batch in seen] == [32, 32, 32, 4]
+    assert np.array_equal(np.sort(np.concatenate(seen)), targets)
+
+
+def test_without_batch_elements_are_rows():
+    first = next(iter(numbered(5)))
+
+    assert first["y"] == 0
+    assert first["x"].tolist() == [0.0, 0.0]
+    assert [row["y"] for row in numbered(5)] == [0, 1, 2, 3, 4]
+
+
+def test_every_method_returns_a_new_dataset():
+    whole = numbered(10)
+    half = whole.shard(0, 2).batch(2)
+
+    assert labels(half) == [[0, 1], [2, 3], [4]]
+    assert labels(whole.batch(10)) == [list(range(10))]
+
+
+def test_the_last_batch_is_short_unless_told_otherwise():
+    assert labels(numbered(7).batch(3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert labels(numbered(7).batch(3, drop_remainder=True)) == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("costs", "options", "expected"),
+    [
+        ([3, 4, 5, 2, 8, 1], {}, [[3, 4], [5, 2], [8, 1]]),
+        ([1] * 12, {}, [[1] * 10, [1, 1]]),
+        ([3, 20, 5], {}, [[3], [20], [5]]),
+        ([3, 20, 5], {"oversize": "drop"}, [[3, 5]]),
+        ([1] * 5, {"max_rows": 2}, [[1, 1], [1, 1], [1]]),
+        ([4, 7, 3], {"drop_remainder": True}, [[4], [7, 3]]),
+    ],
+)
+def test_batches_by_cost(costs, options, expected):
+    batches = penstock.from_arrays({"cost": np.array(costs)}).batch(cost="cost", limit=10, **options)
+
+    assert [batch["cost"].tolist() for batch in batches] == expected
+    assert len(batches) == len(expected)
+
+
+def test_a_row_without_a_cost_can_be_given_one():
+    batches = penstock.from_arrays({"cost": [4, None, 3]}).fill_nulls(cost=-1)
+
+    assert len(list(batches.batch(cost="cost", limit=10, null_cost=8))) == 3
+
+
+def test_the_cost_need_not_be_among_the_columns():
+    table = penstock.from_arrays({"x": [1, 2, 3], "cost": [6, 6, 1]})
+
+    batches = list(table.columns(["x"]).batch(cost="cost", limit=10))
+
+    assert [batch["x"].tolist() for batch in batches] == [[1], [2, 3]]
+    assert batches[0].keys() == {"x"}
+
+
+LISTS = {
+    "name": ["a", "b", "c"],
+    "clicks": [[1, 2], [], [3]],
+    "carts": [[4], [5, 6, 7], None],
+    "tags": ["p;q", "r", ""],
+}
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [
+        ("sum_of_lengths(clicks, carts)", [["a"], ["b", "c"]]),
+        ("max_of_lengths(clicks, carts)", [["a"], ["b", "c"]]),
+        ("sum_of_lengths(clicks)", [["a", "b", "c"]]),
+        (" sum_of_lengths( clicks,tags )", [["a", "b", "c"]]),
+    ],
+)
+def test_lengths_are_costs_as_in_a_run_file(cost, expected):
+    limit = 6 if "tags" in cost else 4
+    batches = penstock.from_arrays(LISTS).columns(["name"]).batch(cost=cost, limit=limit)
+
+    assert [batch["name"].tolist() for batch in batches] == expected
+    assert len(batches) == len(expected)
+    assert next(iter(batches)).keys() == {"name"}
+
+
+def test_a_cost_by_lengths_is_shown():
+    batches = penstock.from_arrays(LISTS).batch(cost="sum_of_lengths(clicks,carts)", limit=4)
+
+    assert repr(batches) == "Dataset(arrays in memory; batches of sum_of_lengths(clicks, carts) up to 4)"
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ("name", "column 'name': is of type string; a cost is a number"),
+        (
+            "clicks",
+            (
+                "column 'clicks': is of type list<item: int64>; a cost is a number; for the length of its lists write "
+                "cost='sum_of_lengths(clicks)'"
+            ),
+        ),
+        (
+            "sum_of_lengths(n)",
+            "column 'n': is of type int64; only lists and texts of several steps have a length",
+        ),
+    ],
+)
+def test_a_column_that_tells_no_cost_is_told_at_once(cost, message):
+    with pytest.raises(penstock.DataError) as told:
+        penstock.from_arrays({**LISTS, "n": [1, 2, 3]}).batch(cost=cost, limit=4)
+
+    assert str(told.value) == f"arrays in memory: {message}"
+
+
+def test_columns_come_in_the_order_asked_for():
+    assert list(next(iter(numbered(3).columns(["y", "x"]).batch(2)))) == ["y", "x"]
+    assert numbered(3).columns(["y"]).schema.names == ["y"]
+
+
+def test_shards_have_every_row_once():
+    shards = [rows(numbered(10).shard(index, 4).batch(2)) for index in range(4)]
+
+    assert shards == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
+
+
+def test_take_before_shuffle_is_of_the_data_and_after_it_of_what_comes():
+    assert sorted(rows(numbered(50).take(5).shuffle("1MiB").batch(2))) == [0, 1, 2, 3, 4]
+
+    taken = rows(numbered(50).shuffle("1MiB").take(5).batch(2))
+    assert len(taken) == 5
+    assert sorted(taken) != [0, 1, 2, 3, 4]
+
+
+def test_take_after_batch_counts_batches():
+    assert labels(numbered(10).batch(3).take(2)) == [[0, 1, 2], [3, 4, 5]]
+    assert labels(numbered(4).batch(3).take(9)) == [[0, 1, 2], [3]]
+    assert labels(numbered(10).batch(3).take(2).take(1)) == [[0, 1, 2]]
+
+
+def test_take_before_epochs_is_of_each_and_after_them_of_all():
+    assert labels(numbered(5).batch(2).take(2).epochs(2)) == [[0, 1], [2, 3], [0, 1], [2, 3]]
+    assert labels(numbered(5).batch(2).epochs(2).take(4)) == [[0, 1], [2, 3], [4], [0, 1]]
+    assert labels(numbered(3).batch(2).epochs().take(5)) == [[0, 1], [2], [0, 1], [2], [0, 1]]
+
+
+def test_epochs_have_orders_of_their_own_and_no_batch_has_rows_of_two():
+    batches = labels(numbered(10).shuffle("1MiB", seed=3).batch(4).epochs(2))
+
+    first, second = batches[:3], batches[3:]
+    assert [len(batch) for batch in batches] == [4, 4, 2, 4, 4, 2]
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(10))
+    assert first != second
+
+
+def test_a_loop_that_ended_is_followed_by_the_next_epoch():
+    dataset = numbered(20).shuffle("1MiB").batch(8)
+
+    first, second = labels(dataset), labels(dataset)
+
+    assert first + second == labels(numbered(20).shuffle("1MiB").batch(8).epochs(2))
+
+
+def test_a_loop_that_was_left_is_begun_again():
+    dataset = numbered(20).shuffle("1MiB").batch(8)
+    peeked = next(iter(dataset))["y"].tolist()
+
+    assert labels(dataset)[0] == peeked
+
+
+def test_an_epoch_can_be_chosen():
+    dataset = numbered(20).shuffle("1MiB").batch(8)
+    dataset.set_epoch(1)
+
+    assert labels(dataset) == labels(numbered(20).shuffle("1MiB").batch(8).epochs(2))[3:]
+
+
+def test_the_seed_decides_the_order():
+    def order(seed):
+        return rows(numbered(30).shuffle("1MiB", seed=seed).batch(8))
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_batches_of_arrays_in_order_are_views():
+    features = np.zeros((10, 3), np.float32)
+
+    batch = next(iter(penstock.from_arrays({"x": features}).batch(4)))
+
+    assert np.shares_memory(batch["x"], features)
+    assert not batch["x"].flags.writeable
+
+
+def test_axes_stay_as_they_are():
+    images = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+
+    assert np.array_equal(next(iter(penstock.from_arrays({"image": images}).batch(2)))["image"], images)
+
+
+def test_the_length_is_rows_or_batches_of_a_pass(tmp_path):
+    file = penstock.read_parquet(numbered_file(tmp_path, 25))
+
+    assert len(file) == file.num_rows == 25
+    assert len(file.shard(1, 2)) == 12
+    assert len(file.batch(10)) == 3
+    assert len(file.batch(10, drop_remainder=True).epochs(3)) == 6
+    assert len(file.batch(10).take(2)) == 2
+    assert len(file.take(7).batch(2)) == 4
+    assert len(file.epochs().batch(10).take(100)) == 100
+    assert file.epochs(2)
+    with pytest.raises(TypeError, match="without end has no length"):
+        len(file.epochs())
+
+
+def test_the_length_by_cost_is_what_a_loop_gives():
+    costs = np.random.default_rng(0).integers(0, 9, 500)
+    dataset = penstock.from_arrays({"x": np.arange(500), "cost": costs}).shuffle("2KiB")
+    batches = dataset.batch(cost="cost", limit=20).epochs(2)
+
+    assert len(batches) == sum(1 for _ in batches)
+
+
+def test_an_empty_data_set_gives_no_batch_and_says_so():
+    with pytest.warns(UserWarning, match=r"^arrays in memory: has no rows, so that nothing is given out$"):
+        assert list(numbered(0).batch(4)) == []
+    with pytest.warns(UserWarning, match="has no rows"):
+        assert list(numbered(0).shuffle("1MiB").batch(4).epochs()) == []
+
+
+def test_rows_that_make_no_batch_are_not_waited_for():
+    with pytest.warns(UserWarning, match=r"its 3 rows give no whole batch$"):
+        assert list(numbered(3).batch(4, drop_remainder=True).epochs()) == []
+
+
+def test_a_shard_without_rows_is_nothing_to_warn_of(recwarn):
+    assert list(numbered(2).shard(2, 3).batch(4)) == []
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_it_shows_what_was_said():
+    dataset = numbered(9).shard(0, 2).shuffle("64MiB", seed=7).batch(32).map(dict).epochs(3).prefetch("1MiB")
+
+    assert repr(dataset) == (
+        "Dataset(arrays in memory; shard 0 of 2; shuffled in 64MiB with seed 7; batches of 32 rows; mapped; "
+        "3 epochs; prefetched in 1MiB)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            lambda data: data.batch(),
+            "batch: is None; give the number of rows, at least one, or cost= and limit=",
+        ),
+        (
+            lambda data: data.batch(0),
+            "batch: is 0; give the number of rows, at least one, or cost= and limit=",
+        ),
+        (
+            lambda data: data.batch(2, limit=5),
+            "batch: limit counts only with cost=, the column that tells what a row costs",
+        ),
+        (
+            lambda data: data.batch(2, cost="y", limit=5),
+            "batch: rows and cost say different things; give max_rows to bound the rows too",
+        ),
+        (lambda data: data.batch(cost="y"), "batch: limit is None; say what a batch may cost at most"),
+        (
+            lambda data: data.batch(cost="y", limit=5, oversize="alon"),
+            "batch: oversize is 'alon'; did you mean 'alone'?",
+        ),
+        (
+            lambda data: data.batch(cost="y", limit=-1),
+            "batch: a batch may cost more than 0 and at most 2**62, not -1",
+        ),
+        (lambda data: data.batch(2).batch(2), "batch: there are batches already"),
+        (
+            lambda data: data.epochs(2).take(4).batch(2),
+            "batch: stands after epochs and take; call take before epochs, or after batch",
+        ),
+        (lambda data: data.shuffle("1MiB").shuffle("1MiB"), "shuffle: the rows are shuffled already"),
+        (
+            lambda data: data.batch(2).shuffle("1MiB"),
+            "shuffle: stands after batch or take; it mixes rows, so call it before",
+        ),
+        (
+            lambda data: data.shuffle("many"),
+            "shuffle: is 'many'; expected a size such as '64MiB' or a number of bytes",
+        ),
+        (lambda data: data.shuffle(0), "shuffle: is 0; a size is at least one byte"),
+        (lambda data: data.shard(2, 2), "shard: there is no shard 2 of 2; they are counted from 0"),
+        (lambda data: data.shard(0, 2).shard(0, 2), "shard: this is shard 0 of 2 already"),
+        (
+            lambda data: data.batch(2).take(3).shard(0, 2),
+            "shard: stands after take; call it before, so that each shard takes its own",
+        ),
+        (lambda data: data.take(0), "take: is 0; take at least one"),
+        (
+            lambda data: data.epochs(0),
+            "epochs: is 0; an iteration has at least one, and without a number no end",
+        ),
+        (
+            lambda data: data.map(dict),
+            "map: there are no batches yet; call .batch before it, or give rows=True",
+        ),
+        (lambda data: data.batch(2).map("x"), "map: is 'x'; give a function"),
+        (
+            lambda data: data.batch(2).map(dict).columns(["x"]),
+            "columns: stands after map; call it before, or return fewer columns from the map",
+        ),
+        (lambda data: data.columns("x"), "columns: is 'x'; give a list of names"),
+        (lambda data: data.columns(5), "columns: is 5; give a list of names"),
+        (lambda data: data.columns([]), "columns: is empty; give a list of names"),
+        (lambda data: data.columns([5]), "columns: 5 is no name; columns are named by texts"),
+        (
+            lambda data: data.columns(["x", "x"]),
+            "columns: 'x' is named twice; a batch has each column once",
+        ),
+        (
+            lambda data: data.shard("0", 2),
+            "shard: '0' is no whole number; give the index, counted from 0, and the number of shards",
+        ),
+        (
+            lambda data: data.shard(0, None),
+            "shard: None is no whole number; give the index, counted from 0, and the number of shards",
+        ),
+        (lambda data: data.shard(5, 2), "shard: there is no shard 5 of 2; they are counted from 0"),
+        (lambda data: data.shuffle("1MiB", seed="a"), "shuffle: seed is 'a'; give a whole number"),
+        (lambda data: data.shuffle("1MiB", seed=None), "shuffle: seed is None; give a whole number"),
+        (
+            lambda data: data.shuffle(float("inf")),
+            "shuffle: is inf; expected a size such as '64MiB' or a number of bytes",
+        ),
+        (
+            lambda data: data.memory(1.5),
+            "memory: is 1.5; expected a size such as '64MiB' or a number of bytes",
+        ),
+        (
+            lambda data: data.batch("x"),
+            "batch: is 'x'; give the number of rows, at least one, or cost= and limit=",
+        ),
+        (
+            lambda data: data.batch(2, oversize="drop"),
+            "batch: oversize counts only with cost=, the column that tells what a row costs",
+        ),
+        (lambda data: data.batch(2, "yes"), "batch: drop_remainder is 'yes'; give True or False"),
+        (lambda data: data.batch(cost="y", limit="10"), "batch: limit is '10'; give a number"),
+        (
+            lambda data: data.batch(cost="y", limit=10, max_rows="x"),
+            "batch: is 'x'; max_rows is a number of rows, at least one",
+        ),
+        (
+            lambda data: data.batch(cost="y", limit=10, null_cost="x"),
+            "batch: null_cost is 'x'; give a number",
+        ),
+        (
+            lambda data: data.batch(cost=len, limit=10),
+            (
+                "batch: cost is an object of type builtin_function_or_method; give the name of a column, or "
+                "sum_of_lengths(column, ...) or max_of_lengths(column, ...)"
+            ),
+        ),
+        (
+            lambda data: data.batch(cost="sum_of_length(x)", limit=10),
+            "batch: there is no function 'sum_of_length'; did you mean 'sum_of_lengths'?",
+        ),
+        (
+            lambda data: data.batch(cost="sum_of_lengths(x)", limit=10, null_cost=1),
+            "batch: null_cost counts only with a column of costs; no length is ever missing",
+        ),
+        (
+            lambda data: data.fill_nulls(["y"]),
+            "fill_nulls: is an object of type list; give a dict, such as {'age': 0}",
+        ),
+        (
+            lambda data: data.fill_nulls(y=None),
+            "fill_nulls: None is no value of column 'y', which is int64",
+        ),
+        (
+            lambda data: data.batch(2).map(dict).fill_nulls(y=0),
+            "fill_nulls: stands after map, which nulls have reached; call it before",
+        ),
+        (lambda data: data.set_epoch("1"), "set_epoch: is '1'; epochs are counted from 0"),
+        (lambda data: data.set_epoch(-1), "set_epoch: is -1; epochs are counted from 0"),
+        (lambda data: data.to_arrow(), "to_arrow: record batches are batches; call .batch before it"),
+        (
+            lambda data: data.fill_nulls(y="none"),
+            "fill_nulls: 'none' is no value of column 'y', which is int64",
+        ),
+        (
+            lambda data: list(data.shuffle("20B").batch(2)),
+            (
+                "shuffle: a buffer of 20B holds no two rows of arrays in memory; a row takes 24B, and the buffer is in "
+                "bytes"
+            ),
+        ),
+    ],
+)
+def test_what_is_said_wrong_is_told_where_it_is_said(wrong, message):
+    with pytest.raises(penstock.ConfigError) as told:
+        wrong(numbered(8))
+
+    assert str(told.value) == message
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda data: data.columns(["label"]),
+        lambda data: data.batch(cost="label", limit=3),
+        lambda data: data.batch(cost="sum_of_lengths(label)", limit=3),
+        lambda data: data.fill_nulls(label=0),
+    ],
+)
+def test_an_unknown_column_names_the_nearest(wrong):
+    with pytest.raises(penstock.DataError, match=r"there is no column 'label'; did you mean 'labels'\?$"):
+        wrong(penstock.from_arrays({"labels": np.arange(3), "x": np.arange(3)}))

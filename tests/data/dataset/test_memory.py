@@ -1,0 +1,113 @@
+"""The bytes that a Dataset may hold, and who is told when they are too few."""
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock
+from penstock.config.sizes import MIB, format_size
+from penstock.data.chain import Chain, Shuffling
+from penstock.data.cursor import READER_CAP_BYTES, share_memory, shuffle_rows
+from penstock.data.memory_plan import shuffle_bytes_of
+from penstock.data.sources import Files
+from penstock.readers.files import list_files
+from penstock.readers.sections import DatasetType, ReadingSection
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file of 200,000 rows of 24 bytes in memory, in one row group."""
+    path = tmp_path_factory.mktemp("data") / "wide.parquet"
+    numbers = np.random.default_rng(0).normal(size=(2, 200_000))
+    pq.write_table(pa.table({"a": numbers[0], "b": numbers[1]}), path)
+    return path
+
+
+def chain_of(path, **said):
+    section = ReadingSection(dataset_type=DatasetType.ParquetDataset)
+    return Chain(Files(path.name, section, list_files(str(path))), **said)
+
+
+def shares_of(chain):
+    survey = chain.survey()
+    shares = share_memory(chain, survey, shuffle_rows(chain, survey)).shares
+    return {name: share.limit_bytes for name, share in shares.items()}
+
+
+def test_by_default_the_reader_gets_what_it_can_use(path):
+    chain = chain_of(path)
+
+    assert shares_of(chain) == {"reader": chain.survey().ample_bytes}
+    assert chain.survey().ample_bytes < READER_CAP_BYTES
+
+
+def test_a_shuffle_gets_room_for_its_rows(path):
+    chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
+    num_rows = MIB // chain.survey().row_bytes
+
+    assert shuffle_rows(chain, chain.survey()) == num_rows
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
+
+
+def test_a_shuffle_of_little_data_takes_little(path):
+    chain = chain_of(path, first_rows=10, shuffling=Shuffling(64 * MIB, seed=0))
+
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), 10) < 2 * MIB
+
+
+def test_all_shares_fit_the_limit(path):
+    chain = chain_of(path, shuffling=Shuffling(MIB, 0), prefetch_bytes=MIB, memory_bytes=12 * MIB)
+
+    assert sum(shares_of(chain).values()) <= 12 * MIB
+    dataset = penstock.read_parquet(path).shuffle("1MiB").batch(1000).prefetch("1MiB").memory("12MiB")
+    assert sum(len(batch["a"]) for batch in dataset) == 200_000
+
+
+def test_too_little_for_a_shuffle_says_who_needs_what(path):
+    with pytest.raises(penstock.BudgetExceeded) as told:
+        next(iter(penstock.read_parquet(path).shuffle("1MiB").batch(100).memory("2MiB")))
+
+    assert str(told.value).startswith(f"reading {path} needs ")
+    shuffle_bytes = format_size(
+        shuffle_bytes_of(chain_of(path).survey(), MIB // chain_of(path).survey().row_bytes)
+    )
+    assert str(told.value).endswith(
+        f"shuffling {shuffle_bytes}: more than the 2MiB that there are; "
+        "raise the limit of .memory(limit) or lower the buffer of .shuffle(buffer)"
+    )
+
+
+def test_rows_that_cost_nothing_cannot_fill_the_memory():
+    free = penstock.from_arrays({"x": np.zeros((500_000, 8)), "cost": np.zeros(500_000, np.int64)})
+
+    with pytest.raises(
+        penstock.BudgetExceeded, match=r"do not fill a batch yet.*set \.batch\(max_rows=\), or lower"
+    ):
+        list(free.batch(cost="cost", limit=10).memory("16MiB"))
+    assert len(list(free.batch(cost="cost", limit=10, max_rows=10_000).memory("16MiB"))) == 50
+
+
+def test_what_is_prefetched_waits_in_so_many_bytes():
+    made = []
+
+    def note(batch):
+        made.append(len(batch["x"]))
+        return batch
+
+    dataset = penstock.from_arrays({"x": np.zeros(10_000)}).batch(100).map(note).prefetch(3 * 800)
+    with iter(dataset) as batches:
+        next(batches)
+        next(batches)
+        assert len(made) <= 2 + 3 + 1
+
+
+def test_a_background_thread_ends_with_its_loop():
+    before = {*threading.enumerate()}
+    dataset = penstock.from_arrays({"x": np.zeros(10_000)}).batch(10).prefetch("1KiB")
+    for _ in dataset:
+        assert {*threading.enumerate()} > before
+        break
+    assert [thread.name for thread in threading.enumerate() if thread not in before] == []

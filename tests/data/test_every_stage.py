@@ -1,0 +1,183 @@
+"""What holds for every stage. A new stage adds one row to EVERY_STAGE."""
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import CheckpointError
+from penstock.config.sizes import MIB
+from penstock.data.bucketing import Bucketing
+from penstock.data.cut_cost import cut_by_cost
+from penstock.data.cut_rows import cut_by_rows
+from penstock.data.prefetch import prefetch, read_ahead
+from penstock.data.quality import ShuffleQuality
+from penstock.data.row_cost import SequenceLength, cost_of_column
+from penstock.data.shuffle import shuffle
+from penstock.data.stage import watch_order
+from penstock.readers.blocks import Blocks
+from penstock.readers.stream import RecordStream, Stream
+from penstock.runtime.budget import Share
+from tests.data.streams import stream_of_sizes
+from tests.readers.samples import flat, row_ids, take
+
+ONES = SequenceLength("word", separator="1")
+"""Lengths that differ: one more than the text has ones."""
+
+Make = Callable[[RecordStream], Stream]
+
+
+def _prefetch(source: RecordStream) -> Stream:
+    return prefetch(source, Share("prefetch", 500))
+
+
+EVERY_STAGE: dict[str, Make] = {
+    "cut_by_rows": lambda source: cut_by_rows(source, 3),
+    "cut_by_rows, one row": lambda source: cut_by_rows(source, 1),
+    "cut_by_rows, all rows": lambda source: cut_by_rows(source, 1000),
+    "cut_by_cost": lambda source: cut_by_cost(source, cost_of_column("number"), 12),
+    "cut_by_cost, within a share": lambda source: cut_by_cost(
+        source, cost_of_column("number"), 3000, share=Share("cut", MIB)
+    ),
+    "cut_by_cost, two rows": lambda source: cut_by_cost(
+        shuffle(source, 5, seed=7), cost_of_column("number"), 1e9, max_batch_rows=2
+    ),
+    "shuffle": lambda source: shuffle(source, 5, seed=7),
+    "shuffle, all rows": lambda source: shuffle(source, 1000, seed=7),
+    "shuffle, by length": lambda source: shuffle(source, 5, seed=7, bucketing=Bucketing(ONES, 2)),
+    "shuffle, by length, all rows": lambda source: shuffle(source, 99, seed=7, bucketing=Bucketing(ONES, 4)),
+    "prefetch": _prefetch,
+    "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
+    "watch_order": lambda source: watch_order(source, ShuffleQuality(Blocks.of([(0, 0, 10**6)])), "number"),
+    "read_ahead under a shuffle": lambda source: shuffle(
+        read_ahead(source, Share("read ahead", 500)), 5, seed=7
+    ),
+    "all": lambda source: _prefetch(cut_by_rows(shuffle(source, 7, seed=7), 4)),
+}
+SIZES = [4, 0, 1, 7, 3]
+
+each_stage = pytest.mark.parametrize("make", EVERY_STAGE.values(), ids=EVERY_STAGE.keys())
+
+
+def _opened(make: Make, sizes: list[int]) -> AbstractContextManager[Stream]:
+    """A stage over consecutive numbers; closed at the end where it needs that."""
+    stage = make(stream_of_sizes(sizes))
+    return closing(stage) if hasattr(stage, "close") else nullcontext(stage)
+
+
+@each_stage
+def test_resumes_after_every_batch_over_two_epochs(make: Make) -> None:
+    for epoch in range(2):
+        with _opened(make, SIZES) as whole:
+            whole.set_epoch(epoch)
+            expected = list(whole)
+        for stop in range(len(expected) + 1):
+            with (
+                _opened(make, SIZES) as before,
+                _opened(make, SIZES) as after,
+            ):
+                before.set_epoch(epoch)
+                taken = take(before, stop)
+                after.load_state_dict(json.loads(json.dumps(before.state_dict())))
+                assert taken + list(after) == expected
+
+
+@each_stage
+def test_a_resumed_stage_can_be_saved_again_at_once(make: Make) -> None:
+    with _opened(make, SIZES) as stage:
+        take(stage, 2)
+        saved = stage.state_dict()
+        stage.load_state_dict(saved)
+        assert stage.state_dict() == saved
+
+
+@each_stage
+def test_leaving_a_loop_and_starting_another_continues(make: Make) -> None:
+    with _opened(make, SIZES) as stage:
+        assert sorted(flat(take(stage, 1)) + flat(take(stage, 1)) + flat(stage)) == list(range(15))
+        assert list(stage) == []
+
+
+@each_stage
+def test_the_next_epoch_begins_at_its_start(make: Make) -> None:
+    with _opened(make, SIZES) as stage:
+        take(stage, 1)
+        stage.set_epoch(1)
+        assert sorted(flat(stage)) == list(range(1000, 1015))
+
+
+@each_stage
+@pytest.mark.parametrize("sizes", [[], [0], [0, 0], [1]], ids=str)
+def test_almost_no_rows(make: Make, sizes: list[int]) -> None:
+    with _opened(make, sizes) as stage:
+        assert flat(stage) == list(range(sum(sizes)))
+
+
+@each_stage
+@settings(max_examples=25)
+@given(sizes=st.lists(st.integers(0, 30), max_size=12), epoch=st.integers(0, 3), data=st.data())
+def test_every_row_once_and_resume_equals_no_interruption(
+    make: Make, sizes: list[int], epoch: int, data: st.DataObject
+) -> None:
+    with _opened(make, sizes) as stage:
+        stage.set_epoch(epoch)
+        expected = list(stage)
+        stage.set_epoch(epoch)
+        taken = take(stage, data.draw(st.integers(0, len(expected))))
+        saved = stage.state_dict()
+    with _opened(make, sizes) as resumed:
+        resumed.load_state_dict(saved)
+        assert taken + list(resumed) == expected
+
+    assert sorted(row_ids(expected)) == list(range(sum(sizes)))
+
+
+@settings(max_examples=40)
+@given(
+    sizes=st.lists(st.integers(0, 30), max_size=12),
+    window_rows=st.integers(1, 60),
+    batch_rows=st.integers(1, 60),
+    drop_remainder=st.booleans(),
+    data=st.data(),
+)
+def test_a_chain_gives_full_batches_and_resumes(
+    sizes: list[int], window_rows: int, batch_rows: int, drop_remainder: bool, data: st.DataObject
+) -> None:
+    def chain() -> RecordStream:
+        return cut_by_rows(shuffle(stream_of_sizes(sizes), window_rows, 3), batch_rows, drop_remainder)
+
+    expected = list(chain())
+    before, after = chain(), chain()
+    taken = take(before, data.draw(st.integers(0, len(expected))))
+    after.load_state_dict(before.state_dict())
+    full, rest = divmod(sum(sizes), batch_rows)
+
+    last = [] if drop_remainder or not rest else [rest]
+    assert [batch.num_rows for batch in expected] == [batch_rows] * full + last
+    assert len(set(row_ids(expected))) == sum(batch.num_rows for batch in expected)
+    assert taken + list(after) == expected
+
+
+@each_stage
+def test_a_place_holds_no_rows(make: Make) -> None:
+    """What is saved is small, however much waits in buffers."""
+    with _opened(make, [1000] * 3) as stage:
+        take(stage, 1)
+        assert len(json.dumps(stage.state_dict())) < 300
+
+
+def test_a_chain_over_files_with_a_budget_of_its_own() -> None:
+    share = Share("prefetch", MIB)
+    with prefetch(cut_by_rows(stream_of_sizes([1000] * 5), 256), share) as stage:
+        assert flat(stage) == list(range(5000))
+    assert share.held_bytes == 0
+
+
+@each_stage
+@pytest.mark.parametrize("state", [None, {}, {"epoch": 1}, "place"])
+def test_what_is_no_place_is_refused(make: Make, state: object) -> None:
+    with _opened(make, SIZES) as stage, pytest.raises(CheckpointError, match="is no place in the data"):
+        stage.load_state_dict(state)

@@ -1,0 +1,108 @@
+"""How near the order of a run is to an ideal shuffle."""
+
+import math
+
+import numpy as np
+import pytest
+
+from penstock.data.quality import ShuffleQuality, expected_blocks
+from penstock.readers.blocks import Blocks
+from penstock.readers.origin import ids_of_rows
+
+NUM_FILES, BLOCK_ROWS, BATCH_ROWS = 4, 500, 256
+BLOCKS = Blocks.of((block // 10, block % 10 * BLOCK_ROWS, BLOCK_ROWS) for block in range(NUM_FILES * 10))
+NUM_ROWS = BLOCKS.total_rows
+ROW_IDS = ids_of_rows(np.arange(NUM_ROWS) // (10 * BLOCK_ROWS), np.arange(NUM_ROWS) % (10 * BLOCK_ROWS))
+LABELS = np.arange(NUM_ROWS) // 700 % 2
+"""Runs of equal labels, as in a log that was sorted."""
+
+
+def score(order: np.ndarray, blocks: Blocks = BLOCKS, **options: int) -> dict[str, float]:
+    """Of all rows in this order."""
+    quality = ShuffleQuality(blocks, every=1, **options)
+    for rows in np.split(order, range(BATCH_ROWS, len(order), BATCH_ROWS)):
+        quality.see(ROW_IDS[rows], LABELS[rows])
+    return quality.score()
+
+
+def in_windows(window_rows: int) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    windows = np.split(np.arange(NUM_ROWS), range(window_rows, NUM_ROWS, window_rows))
+    return np.concatenate([generator.permutation(window) for window in windows])
+
+
+def test_an_ideal_shuffle_scores_one() -> None:
+    found = score(np.random.default_rng(0).permutation(NUM_ROWS))
+
+    assert found["block_coverage"] == pytest.approx(1, abs=0.01)
+    assert found["label_autocorrelation"] == pytest.approx(0, abs=0.02)
+    assert found["batches_looked_at"] == 79
+
+
+@pytest.mark.parametrize(
+    ("window_rows", "coverage", "correlation"),
+    [(1, 0.04, 1.0), (1000, 0.06, 0.10), (5000, 0.26, 0.01), (NUM_ROWS, 1.0, 0.0)],
+)
+def test_larger_windows_score_better(window_rows: int, coverage: float, correlation: float) -> None:
+    found = score(in_windows(window_rows))
+
+    assert round(found["block_coverage"], 2) == coverage
+    assert found["label_autocorrelation"] == pytest.approx(correlation, abs=0.005)
+
+
+def test_a_block_that_is_the_whole_data_set_does_not_look_mixed() -> None:
+    blocks = Blocks.of([(0, 0, NUM_ROWS)])
+    rows = np.arange(BATCH_ROWS)
+
+    one_block, stretches = ShuffleQuality(blocks), ShuffleQuality(blocks, stretch_rows=600)
+    for quality in (one_block, stretches):
+        quality.see(rows)
+
+    assert one_block.score()["block_coverage"] == 1.0
+    assert stretches.score()["block_coverage"] == pytest.approx(1 / 34, rel=0.01)
+
+
+@pytest.mark.parametrize("num_drawn", [1, 2, 30, 99, 100])
+def test_expected_blocks_are_those_of_a_draw_without_repeats(num_drawn: int) -> None:
+    block_rows = np.array([1, 5, 10, 24, 60])
+    exact = sum(
+        1 - math.comb(100 - num_rows, num_drawn) / math.comb(100, num_drawn) for num_rows in block_rows
+    )
+
+    assert expected_blocks(block_rows, num_drawn) == pytest.approx(
+        exact, rel=0.05 if num_drawn > 50 else 0.002
+    )
+
+
+def test_only_some_batches_are_looked_at() -> None:
+    quality = ShuffleQuality(BLOCKS, every=4)
+    for _ in range(9):
+        quality.see(ROW_IDS[:10])
+
+    assert quality.score()["batches_looked_at"] == 3
+
+
+def test_nothing_is_said_before_the_first_batch() -> None:
+    quality = ShuffleQuality(BLOCKS, every=1)
+    quality.see(ROW_IDS[:0])
+
+    assert quality.score() == {}
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1], [np.nan, 1, np.nan], [7]], ids=str)
+def test_labels_that_tell_nothing_are_left_out(labels: list[float]) -> None:
+    quality = ShuffleQuality(BLOCKS, every=1)
+    quality.see(ROW_IDS[: len(labels)], np.array(labels))
+
+    assert list(quality.score()) == ["block_coverage", "batches_looked_at"]
+
+
+def test_labels_far_from_zero_correlate_as_near_it() -> None:
+    labels = np.random.default_rng(0).permutation(np.arange(200) % 2)
+    near, far = ShuffleQuality(BLOCKS, every=1), ShuffleQuality(BLOCKS, every=1)
+    near.see(ROW_IDS[:200], labels)
+    far.see(ROW_IDS[:200], labels + 1e9)
+
+    expected = np.corrcoef(labels[:-1], labels[1:])[0, 1]
+    assert near.score()["label_autocorrelation"] == pytest.approx(expected)
+    assert far.score()["label_autocorrelation"] == pytest.approx(expected, abs=1e-6)

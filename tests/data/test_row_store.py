@@ -1,0 +1,170 @@
+"""The rows of a shuffle window, whatever their types."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.data import window as store_columns
+from penstock.data.window import RowStore, window_bytes
+
+NUMBERS = st.none() | st.integers(-5, 5)
+COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy]] = {
+    "int64": (pa.int64(), NUMBERS),
+    "uint8": (pa.uint8(), st.none() | st.integers(0, 255)),
+    "float32": (pa.float32(), NUMBERS),
+    "half": (pa.float16(), st.none() | st.integers(-5, 5).map(np.float16)),
+    "date": (pa.date32(), st.none() | st.integers(0, 9)),
+    "timestamp": (pa.timestamp("us"), st.none() | st.integers(0, 9)),
+    "boolean": (pa.bool_(), st.none() | st.booleans()),
+    "text": (pa.string(), st.none() | st.text(max_size=3)),
+    "list": (pa.list_(pa.int64()), st.none() | st.lists(NUMBERS, max_size=3)),
+    "fixed list": (pa.list_(pa.float32(), 2), st.none() | st.lists(NUMBERS, min_size=2, max_size=2)),
+    "words": (pa.dictionary(pa.int32(), pa.string()), st.none() | st.sampled_from(["a", "b"])),
+    "decimal": (pa.decimal128(9, 2), st.none() | st.integers(0, 9)),
+    "map": (pa.map_(pa.string(), pa.int64()), st.none() | st.just([("a", 1)])),
+}
+SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[pa.RecordBatch]:
+    """Record batches of all types, some of them views into larger ones."""
+    found = []
+    for num_rows in draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)):
+        skipped = draw(st.integers(0, 3))
+        columns = [
+            pa.array(draw(st.lists(values, min_size=num_rows + skipped, max_size=num_rows + skipped)), kind)
+            for kind, values in COLUMNS.values()
+        ]
+        found.append(pa.RecordBatch.from_arrays(columns, schema=SCHEMA).slice(skipped))
+    return found
+
+
+@settings(max_examples=60)
+@given(windows=st.lists(pieces(), min_size=1, max_size=3), data=st.data())
+def test_rows_come_out_in_the_wanted_order_window_after_window(
+    windows: list[list[pa.RecordBatch]], data: st.DataObject
+) -> None:
+    most_rows = max(sum(piece.num_rows for piece in window) for window in windows)
+    store = RowStore(SCHEMA, most_rows)
+    for window in windows:
+        expected = pa.Table.from_batches(window).to_pylist()
+        order = np.array(data.draw(st.permutations(range(len(expected)))), np.int64)
+        store.fill(iter(window))
+        store.permute(order)
+        cut = data.draw(st.integers(0, len(expected)))
+        first, rest = store.rows(0, cut), store.rows(cut, len(expected))
+
+        assert first.to_pylist() + rest.to_pylist() == [expected[row] for row in order]
+        rest.validate(full=True)
+
+
+def test_rows_that_were_given_out_stay_as_they_are() -> None:
+    def window(first: int) -> list[pa.RecordBatch]:
+        return [pa.RecordBatch.from_pydict({"x": np.arange(first, first + 4)})]
+
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    store.fill(window(0))
+    given_out = store.rows(0, 4)
+    store.fill(window(100))
+    store.permute(np.array([3, 2, 1, 0]))
+
+    assert given_out.column("x").to_pylist() == [0, 1, 2, 3]
+    assert store.rows(0, 4).column("x").to_pylist() == [103, 102, 101, 100]
+
+
+def test_room_that_somebody_has_views_of_is_left_to_them() -> None:
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
+    views, copied = store.rows(0, 3, as_views=True), store.rows(3, 4, as_views=True)
+    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(100, 104)})])
+
+    assert views.column("x").to_pylist() == [0, 1, 2]
+    assert copied.column("x").to_pylist() == [3]
+
+
+@pytest.mark.parametrize("as_views", [True, False])
+def test_room_is_used_again_when_nobody_has_views_of_it(as_views: bool) -> None:
+    store = RowStore(pa.schema([("x", pa.int64())]), 4)
+    rooms = set()
+    for _ in range(5):
+        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
+        assert store.rows(0, 3, as_views).column("x").to_pylist() == [0, 1, 2]
+        rooms.add(store._columns[0]._values.ctypes.data)
+
+    assert len(rooms) == 1
+
+
+def test_room_is_made_once() -> None:
+    store = RowStore(pa.schema([("x", pa.int64()), ("y", pa.int64())]), 1000)
+    rooms = set()
+    for _ in range(5):
+        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(1000), "y": np.arange(1000)})])
+        store.permute(np.arange(1000))
+        rooms |= {column._values.ctypes.data for column in store._columns}
+
+    assert len(rooms) == 3  # two columns, and one to spare
+    assert store.num_bytes == 3 * 8000
+
+
+def test_a_column_of_nothing_but_nulls() -> None:
+    store = RowStore(pa.schema([("nothing", pa.null())]), 4)
+    store.fill([pa.RecordBatch.from_pydict({"nothing": pa.nulls(2)})] * 2)
+    store.permute(np.array([3, 2, 1, 0]))
+
+    assert store.rows(0, 4).column("nothing").null_count == 4
+
+
+def test_a_dictionary_that_pieces_share_is_not_counted_for_each() -> None:
+    words = pa.array([f"word {number:06}" for number in range(10_000)])
+    pieces = [
+        pa.RecordBatch.from_arrays(
+            [pa.DictionaryArray.from_arrays(pa.array([1, 2], pa.int32()), words)], ["word"]
+        )
+        for _ in range(50)
+    ]
+    store = RowStore(pieces[0].schema, 100)
+    store.fill(pieces)
+
+    assert store.num_bytes == 100 * 4
+    assert store.rows(0, 2).column("word").to_pylist() == ["word 000001", "word 000002"]
+
+
+def test_lists_as_wide_as_a_number_have_spare_room_of_their_own() -> None:
+    schema = pa.schema([("pair", pa.list_(pa.float32(), 2)), ("number", pa.int64())])
+    store = RowStore(schema, 1000)
+    pairs = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2000, np.float32)), 2)
+    store.fill([pa.RecordBatch.from_arrays([pairs, pa.array(np.arange(1000))], schema=schema)])
+    store.permute(np.arange(1000))
+
+    assert store.num_bytes == 4 * 8000
+    assert window_bytes(schema, 1000, row_bytes=16) >= store.num_bytes + 1024 * 1024
+
+
+def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_columns, "_CHUNK_BYTES", 60)
+    store = RowStore(pa.schema([("text", pa.string())]), 30)
+    store.fill(pa.RecordBatch.from_pydict({"text": [f"{i}-{j}" for j in range(10)]}) for i in range(3))
+    order = np.random.default_rng(0).permutation(30)
+    store.permute(order)
+
+    assert store.rows(0, 30).column("text").to_pylist() == [f"{row // 10}-{row % 10}" for row in order]
+    assert len(store._columns[0]._chunks) == 3
+
+
+@settings(max_examples=60)
+@given(window=pieces(), names=st.sets(st.sampled_from(list(COLUMNS)), min_size=1), data=st.data())
+def test_a_store_takes_no_more_than_was_told_before(
+    window: list[pa.RecordBatch], names: set[str], data: st.DataObject
+) -> None:
+    table = pa.Table.from_batches(window).select(sorted(names)).combine_chunks()
+    num_rows, rows = table.num_rows, table.to_batches()
+    row_bytes = -(-sum(batch.nbytes for batch in rows) // num_rows)
+    store = RowStore(table.schema, num_rows)
+    store.fill(rows)
+    store.permute(np.array(data.draw(st.permutations(range(num_rows))), np.int64))
+    store.rows(0, num_rows)
+
+    assert store.num_bytes <= window_bytes(table.schema, num_rows, row_bytes)

@@ -1,0 +1,141 @@
+"""A place in the data is a few plain numbers, and what follows it is exactly what would have followed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+
+Make = Callable[[Path], penstock.Dataset]
+
+
+def draw(batch: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
+    return {"y": batch["y"], "drawn": generator.integers(1 << 40, size=len(batch["y"]))}
+
+
+CHAINS: dict[str, Make] = {
+    "in order": lambda path: penstock.read_parquet(path).batch(16),
+    "shuffled": lambda path: penstock.read_parquet(path).shuffle("300B", seed=5).batch(16),
+    "two epochs": lambda path: penstock.read_parquet(path).shuffle("1KiB").batch(40).epochs(2),
+    "by cost": lambda path: penstock.read_parquet(path).shuffle("1KiB").batch(cost="y", limit=600),
+    "a shard": lambda path: penstock.read_parquet(path).shard(1, 3).shuffle("300B").batch(6),
+    "taken": lambda path: penstock.read_parquet(path).take(50).batch(8).take(5),
+    "mapped": lambda path: penstock.read_parquet(path).shuffle("300B").batch(16).map(draw, seed=9),
+    "prefetched": lambda path: penstock.read_parquet(path).shuffle("300B").batch(16).prefetch("1KiB"),
+    "rows": lambda path: penstock.read_parquet(path).take(12).shuffle("100B"),
+}
+
+
+def plain(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(column).tolist() for name, column in batch.items()}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_dataset_goes_on_after_every_batch(numbered_file: Path, name: str):
+    make = CHAINS[name]
+    expected = [plain(batch) for batch in make(numbered_file)]
+
+    before = make(numbered_file)
+    places = [before.state_dict(), *(before.state_dict() for _ in before)]
+
+    assert len(places) == len(expected) + 1 > 3
+    for index, place in enumerate(places):
+        after = make(numbered_file)
+        after.load_state_dict(json.loads(json.dumps(place)))
+        assert [plain(batch) for batch in after] == expected[index:]
+
+
+def test_the_next_epoch_follows(numbered_file: Path):
+    whole, resumed = (CHAINS["shuffled"](numbered_file) for _ in range(2))
+    batches = iter(whole)
+    next(batches)
+    resumed.load_state_dict(whole.state_dict())
+
+    rest = [plain(batch) for batch in batches]
+
+    assert [plain(batch) for batch in resumed] == rest
+    assert [plain(batch) for batch in resumed] == [plain(batch) for batch in whole]
+
+
+def test_two_shards_go_on_as_three(numbered_file: Path):
+    def shard(index: int, count: int) -> penstock.Dataset:
+        return penstock.read_parquet(numbered_file).shard(index, count).shuffle("1KiB", seed=7).batch(8)
+
+    two = [shard(index, 2) for index in range(2)]
+    seen = [y for dataset in two for y in next(iter(dataset))["y"].tolist()]
+    places = [dataset.state_dict() for dataset in two]
+    for index in range(3):
+        one_of_three = shard(index, 3)
+        one_of_three.load_state_dict(places)
+        seen += [y for batch in one_of_three for y in batch["y"].tolist()]
+
+    assert sorted(seen) == list(range(103))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            lambda path: penstock.read_parquet(path).shuffle("300B", seed=6).batch(16),
+            "and seed 6; the order of",
+        ),
+        (
+            lambda path: penstock.read_parquet(path).shuffle("1KiB", seed=5).batch(16),
+            "the order of rows is another",
+        ),
+    ],
+    ids=["another seed", "another buffer"],
+)
+def test_a_place_in_another_order_is_refused(numbered_file: Path, other: Make, message: str):
+    place = CHAINS["shuffled"](numbered_file).state_dict()
+    dataset = other(numbered_file)
+
+    with pytest.raises(penstock.CheckpointError, match=message):
+        dataset.load_state_dict(place)
+
+
+def test_a_place_in_other_data_is_refused():
+    place = penstock.from_arrays({"y": np.arange(10)}).batch(4).state_dict()
+    other = penstock.from_arrays({"y": np.arange(11)}).batch(4)
+
+    with pytest.raises(penstock.CheckpointError, match="is not the file that the position was saved with"):
+        other.load_state_dict(place)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_batches_of_a_run_go_on_after_every_batch(folder: Path, mode: str):
+    run = penstock.load_run("run.yaml")
+
+    def read(place: dict[str, Any] | None) -> tuple[list[list[float]], list[dict[str, Any]]]:
+        with penstock.create_dataloader(run, mode) as batches:
+            if place is not None:
+                batches.load_state_dict(place)
+            labels, places = [], []
+            for batch in batches:
+                labels.append(batch.labels["click"].tolist())
+                places.append(batches.state_dict())
+        return labels, places
+
+    labels, places = read(None)
+
+    assert [len(batch) for batch in labels] == [8, 8, 4]
+    for index, place in enumerate(places[:-1], 1):
+        assert read(place)[0] == labels[index:]
+
+
+def test_two_ranks_go_on_as_one(folder: Path):
+    run = penstock.load_run("run.yaml", {"data_config.batch_size": 4})
+    places, num_rows = [], 0
+    for rank in range(2):
+        with penstock.create_dataloader(run, world=penstock.World(rank, num_ranks=2)) as batches:
+            num_rows += next(iter(batches)).num_rows
+            places.append(batches.state_dict())
+
+    with penstock.create_dataloader(run, states=places) as batches:
+        num_rows += sum(batch.num_rows for batch in batches)
+
+    assert num_rows == 20

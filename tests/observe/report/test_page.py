@@ -1,0 +1,287 @@
+"""The parts of a page: present where the records hold them, absent otherwise."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.observe.report.evaluations_part import at_steps
+from penstock.observe.report.page import page_of
+from penstock.observe.report.run_record import read_run, read_runs
+from penstock.observe.report.writing import try_to_write_report, write_report
+from tests.observe.report.run_folders import EARLY_END, END, EVALUATIONS, RUN_FILE, START, STEPS, write_run
+
+
+def headings(page: str) -> list[str]:
+    return re.findall(r"<h2>([^<]*)</h2>", page)
+
+
+def captions(page: str) -> list[str]:
+    return re.findall(r"<figcaption>([^<]*)</figcaption>", page)
+
+
+def test_the_page_of_a_run(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one"))])
+
+    assert headings(page) == [
+        "Quality",
+        "Evaluations",
+        "Speed",
+        "Memory",
+        "Data",
+        "What changed in the configuration",
+        "Configuration",
+    ]
+    assert captions(page) == [
+        "Loss",
+        "auc",
+        "Learning rate",
+        "Throughput",
+        "Waiting against computing",
+        "Memory",
+        "Memory by stage",
+    ]
+    assert "one: peak 640MiB of 2GiB (31%), in train" in page
+    assert "parsing is the bottleneck; data_config.num_workers: 2" in page
+    for fact in ("2 files, 2MiB", "15,000 in 1 whole epoch", "in windows of 4,096 rows", "87% of those"):
+        assert fact in page
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one"))])
+
+    assert re.findall(r"https?:|<link|<img|@import|url\(|\bsrc=", page) == []
+
+
+def test_what_a_run_does_not_have_is_absent_not_empty(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", [START, STEPS[0]], [], ""))])
+
+    assert captions(page) == [
+        "Loss",
+        "auc",
+        "Learning rate",
+        "Throughput",
+        "Waiting against computing",
+        "Memory",
+    ]
+    assert headings(page) == ["Quality", "Speed", "Memory", "Data", "Configuration"]
+
+
+def test_a_run_that_ended_before_its_first_line_says_why_it_has_no_curves(tmp_path: Path) -> None:
+    runs = read_runs([write_run(tmp_path / "long"), write_run(tmp_path / "short", [START, END])])
+
+    page = page_of(runs)
+
+    assert (
+        "short has no curves of training: it ended at step 15, before the first line of its log was due; "
+        "a smaller train_config.log_step_count_steps gives some." in page
+    )
+    assert "long has no curves" not in page
+
+
+def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: Path) -> None:
+    detailed = {
+        **EVALUATIONS[-1],
+        "calibration_bins": {"auc": {"predicted": [0.1, 0.5, 0.9], "observed": [0.12, 0.45, None]}},
+        "remarks": {"grouped_auc": "1 of 2 groups have both classes"},
+        "group_auc": [{"group": "small", "rows": 2, "auc": None}, {"group": "large", "rows": 9, "auc": 0.75}],
+    }
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=[detailed]))])
+
+    assert "Calibration" in captions(page)
+    assert "Groups" in headings(page)
+    assert re.findall(r'<th scope="row">(large|small)</th><td>(\d)</td><td>([^<]*)</td>', page) == [
+        ("large", "9", "0.7500"),
+        ("small", "2", "one class"),
+    ]
+    assert "grouped_auc: 1 of 2 groups have both classes. Here are the 2 groups with most rows." in page
+
+
+def test_calibration_and_groups_are_of_the_step_that_a_run_went_back_to(tmp_path: Path) -> None:
+    evaluations = [
+        {**record, "group_auc": [{"group": f"of step {record['step']}", "rows": 9, "auc": 0.75}]}
+        for record in EVALUATIONS
+    ]
+    page = page_of([read_run(write_run(tmp_path / "one", [START, *STEPS, EARLY_END], evaluations))])
+
+    assert re.findall(r'scope="row">(of step \d+)</th>', page) == ["of step 10"]
+
+
+def test_groups_of_several_runs_have_the_names_of_their_runs(tmp_path: Path) -> None:
+    with_groups = [{**EVALUATIONS[-1], "group_auc": [{"group": 7, "rows": 9, "auc": 0.75}]}]
+    one, two = (write_run(tmp_path / name, evaluations=with_groups) for name in ("one", "two"))
+    page = page_of(read_runs([one, two, write_run(tmp_path / "without")]))
+
+    assert re.findall(r"<h3>([^<]*)</h3><p[^>]*>([^<]*)</p>", page) == [
+        ("one", "Here is the group with most rows."),
+        ("two", "Here is the group with most rows."),
+    ]
+    assert "<h1>3 runs: one, two and without</h1>" in page
+
+
+def test_runs_beside_each_other(tmp_path: Path) -> None:
+    better = {**EVALUATIONS[-1], "metrics": {"auc": 0.9}, "losses": {"binary_cross_entropy": 0.6}}
+    one = write_run(tmp_path / "one")
+    two = write_run(tmp_path / "two", evaluations=[better], run_file=RUN_FILE.replace("seed: 1", "seed: 2"))
+
+    page = page_of(read_runs([one, two]))
+
+    assert headings(page)[0] == "Final metrics"
+    assert '<th scope="row">auc</th><td>0.85000</td><td><b>0.90000</b></td>' in page
+    assert '<th scope="row">binary_cross_entropy</th><td><b>0.50000</b></td><td>0.60000</td>' in page
+    assert '<th scope="row">train_config.seed</th><td>1</td><td>2</td>' in page
+    assert "</i>one: train</span>" in page
+    assert "</i>two: train</span>" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("log_loss_buy", "<td><b>0.40000</b></td><td>1.10000</td>"),
+        ("auc_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("calibration_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("my_own", "<td>0.40000</td><td>1.10000</td>"),
+    ],
+)
+def test_the_better_of_two_runs_is_that_of_the_metric_be_it_of_a_tower(
+    tmp_path: Path, name: str, cells: str
+) -> None:
+    runs = [
+        write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {name: value}}])
+        for run, value in (("one", 0.4), ("two", 1.1))
+    ]
+
+    assert f'<th scope="row">{name}</th>{cells}' in page_of(read_runs(runs))
+
+
+def test_a_calibration_below_1_may_be_nearer_to_it(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {"calibration": value}}])
+        for run, value in (("one", 0.9), ("two", 1.3))
+    ]
+
+    assert "<td><b>0.90000</b></td><td>1.30000</td>" in page_of(read_runs(runs))
+
+
+def test_the_page_says_what_changed_since_the_run_before(tmp_path: Path) -> None:
+    write_run(tmp_path / "monday")
+    later = write_run(tmp_path / "tuesday", run_file=RUN_FILE.replace("num_epochs: 1", "num_epochs: 2"))
+
+    page = write_report(later).read_text()
+
+    assert "Configuration since monday" in headings(page)
+    assert '<th scope="row">train_config.num_epochs</th><td>1</td><td>2</td>' in page
+
+
+def test_the_page_says_that_there_is_no_run_of_this_model_before(tmp_path: Path) -> None:
+    write_run(tmp_path / "monday", run_file=RUN_FILE.replace("deepfm", "mmoe"))
+
+    page = write_report(write_run(tmp_path / "tuesday")).read_text()
+
+    assert "No earlier run of deepfm on the same train_input_path lies in a folder beside this one." in page
+    assert "monday" not in page
+
+
+def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, EARLY_END]))])
+
+    assert (
+        "<b>one stopped early at step 15: </b>auc got no better in 1 evaluation (best 0.8 at step 10). "
+        "It went back to step 10, the best one, which eval and predict take" in page
+    )
+    assert "<div><b>0.8000</b><span>auc</span><span>of step 10</span></div>" in page
+    assert "<div><b>15</b><span>steps</span></div>" in page
+    assert '<tr><th scope="row">10 (restored)</th>' in page
+    assert page.count('<i class="key mark"></i>step 10, restored') == 2  # loss and auc
+
+
+def test_a_run_that_was_interrupted_says_of_which_step_its_figures_are(tmp_path: Path) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=EVALUATIONS[:1]))])
+    evaluated_at_its_end = page_of([read_run(write_run(tmp_path / "two"))])
+
+    assert f"<span>auc</span><span>of step {EVALUATIONS[0]['step']}</span>" in page
+    assert "<span>of step" not in evaluated_at_its_end
+
+
+def test_a_run_to_its_end_that_went_back_did_not_stop_early(tmp_path: Path) -> None:
+    end = {**EARLY_END, "stopped_because": None}
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+
+    assert "<b>one ran to its end at step 15.</b> It went back to step 10, the best one" in page
+    assert "stopped early" not in page
+
+
+def test_a_run_that_stopped_and_kept_its_last_step_says_why(tmp_path: Path) -> None:
+    end = {**EARLY_END, "restored_step": None, "stopped_because": "a callback asked for it"}
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+
+    assert "<b>one stopped early at step 15: </b>a callback asked for it.</p>" in page
+    assert "<div><b>0.8500</b><span>auc</span></div>" in page
+
+
+def test_a_comparison_is_of_the_steps_that_the_runs_ended_with(tmp_path: Path) -> None:
+    stopped = write_run(tmp_path / "stopped", log=[START, *STEPS, EARLY_END])
+    page = page_of(read_runs([stopped, write_run(tmp_path / "whole")]))
+
+    assert '<th scope="row">auc</th><td>0.80000</td><td><b>0.85000</b></td>' in page
+    assert '<th scope="row">evaluated step</th><td>10 (restored)</td><td>15</td>' in page
+    assert '<th scope="row">steps</th><td>15, stopped early</td><td>15</td>' in page
+    assert "<b>stopped stopped early at step 15: </b>" in page
+
+
+def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
+    reason = {"remarks": {"grouped_auc": "no group with both classes"}}
+    evaluations = [EVALUATIONS[0], {**EVALUATIONS[1], **reason}]
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
+
+    assert (
+        "<div><b>undefined</b><span>grouped_auc</span><span>no group with both classes</span></div>" in page
+    )
+    assert '<td><span class="undefined">undefined</span></td>' in page  # of a line without a reason
+    assert '<td><span class="undefined" title="no group with both classes">undefined</span></td>' in page
+    assert "<li>grouped_auc at step 15: no group with both classes</li>" in page
+
+
+def test_what_is_said_of_every_evaluation_is_said_once(tmp_path: Path) -> None:
+    remarks = {"remarks": {"auc": "without 1 row whose prediction is NaN"}}
+    evaluations = [{**record, **remarks} for record in EVALUATIONS]
+    page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
+
+    assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
+    assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
+    assert at_steps([1, 2, 3, 4, 1_000, 2_000, 3_000], 9) == " at steps 1; 2; 3; 4; 1,000; 2 more"
+
+
+def test_a_few_evaluations_are_shown_at_once_and_many_when_asked_for(tmp_path: Path) -> None:
+    few = page_of([read_run(write_run(tmp_path / "few"))])
+    many = page_of([read_run(write_run(tmp_path / "many", evaluations=EVALUATIONS * 5))])
+
+    assert '<details open=""><summary>all evaluations of few</summary>' in few
+    assert "<details><summary>all evaluations of many</summary>" in many
+
+
+def test_rates_of_other_sizes_have_charts_of_their_own(tmp_path: Path) -> None:
+    rates = {"sparse": 0.05, "dense": 0.0005, "part": 0.01}
+    steps = [{**record, "learning_rate": rates} for record in STEPS]
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *steps, END]))])
+
+    assert [name for name in captions(page) if "rate" in name] == [
+        "Learning rate: sparse, part",
+        "Learning rate: dense",
+    ]
+
+
+def test_text_of_a_run_file_cannot_become_markup(tmp_path: Path) -> None:
+    page = page_of(
+        [read_run(write_run(tmp_path / "one", run_file="model_dir: '<script>alert(1)</script>'\n"))]
+    )
+
+    assert "<script>alert" not in page
+
+
+def test_a_run_that_has_ended_never_fails_for_its_report(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert try_to_write_report(tmp_path / "absent") is None
+    assert caplog.messages[0].startswith("report.html was not written: ")
+    assert try_to_write_report(write_run(tmp_path / "one", [START, END])) == tmp_path / "one" / "report.html"

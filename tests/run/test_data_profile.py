@@ -1,0 +1,146 @@
+"""The look that a run takes at its data: what it finds, when it is taken, and that no run fails for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.config.sizes import MIB
+from penstock.observe import data_profile
+from penstock.observe.data_profile import profile_data
+from penstock.run.plan import plan_training
+from penstock.run.run_file import load_run
+from penstock.run.session import computing
+from tests.cli.desk import Desk
+from tests.run.training_runs import trained
+
+
+def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dict[str, Any]:
+    run = load_run(desk.folder / "run.yaml", sets)
+    with computing(run) as monitor:
+        plan = plan_training(run, monitor)
+        return profile_data(run, plan, monitor.sample() if process_bytes is None else process_bytes)
+
+
+def written(desk: Desk) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((desk.folder / "run" / "data_profile.json").read_text())
+    return found
+
+
+def test_each_column_with_its_use_labels_first(desk: Desk) -> None:
+    trained(desk)
+
+    profile = written(desk)
+    assert (profile["rows"], profile["rows_looked_at"], profile["columns_used"]) == (6, 6, 4)
+    assert {column["column"]: column["used_for"] for column in profile["columns"]} == {
+        "click": ["label"],
+        "user_id": ["id_feature user"],
+        "item_id": ["id_feature item"],
+        "price": ["raw_feature price"],
+    }
+    price = profile["columns"][3]
+    assert (price["type"], price["min"], price["max"], price["mean"]) == ("double", 0.5, 4.5, 2.5)
+    assert price["null_part"] == pytest.approx(1 / 6)
+    assert (price["distinct"], price["distinct_is"]) == (5, "exactly")
+    assert profile["columns"][0]["column"] == "click"
+
+
+def test_columns_that_metrics_group_by_and_lists(desk: Desk) -> None:
+    desk.write_run(("metrics: [{auc: {}}]", "metrics: [{grouped_auc: {grouping_key: user}}]"))
+    desk.write_clicks(item_id=[[1], [2, 3], [], [4], [5, 6, 7], None])
+
+    columns = {column["column"]: column for column in profile_of(desk)["columns"]}
+
+    assert columns["user_id"]["used_for"] == ["id_feature user", "grouping of metrics"]
+    assert (columns["item_id"]["shortest"], columns["item_id"]["longest"]) == (0, 3)
+    assert columns["item_id"]["type"] == "list<int64>"
+    assert columns["user_id"]["shortest"] is None
+
+
+def test_a_run_that_goes_on_keeps_its_profile_and_new_data_make_a_new_one(desk: Desk) -> None:
+    trained(desk)
+    (desk.folder / "run" / "data_profile.json").write_text("{}")
+
+    trained(desk, {"train_config.num_epochs": 2}, resume=True)
+    assert written(desk) == {}
+
+    desk.write_clicks(price=[1.0] * 6)
+    trained(desk, new_data=True)
+    assert written(desk)["columns"][3]["distinct"] == 1
+
+
+def test_only_so_many_columns_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_profile, "MOST_COLUMNS", 2)
+
+    profile = profile_of(desk)
+
+    assert [column["column"] for column in profile["columns"]] == ["click", "user_id"]
+    assert profile["columns_used"] == 4
+
+
+def test_a_look_that_takes_long_ends_early(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        desk.write_clicks(f"{name}.parquet")
+    monkeypatch.setattr(data_profile, "PATIENCE_SECONDS", -1.0)
+
+    profile = profile_of(desk, train_input_path=str(desk.folder / "[abc].parquet"))
+
+    assert (profile["rows"], profile["rows_looked_at"]) == (18, 6)
+    assert profile["columns"][0]["distinct_is"] == "at least"
+
+
+def test_without_room_below_the_limit_the_profile_says_so(desk: Desk) -> None:
+    profile = profile_of(desk, process_bytes=8192 * MIB - 1 * MIB)
+
+    assert profile["problem"].startswith("reading them needs ")
+    assert profile["problem"].endswith("but beside the process only 1MiB of memory.limit are free")
+
+
+def test_a_run_never_fails_for_its_profile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object, **more: object) -> None:
+        raise RuntimeError("the disk is gone")
+
+    monkeypatch.setattr(data_profile, "profile_pieces", fail)
+
+    result = trained(desk)
+
+    assert written(desk)["problem"] == "looking at the data failed: the disk is gone"
+    assert result.report is not None
+    page = result.report.read_text()
+    assert "There is no data profile: looking at the data failed: the disk is gone." in page
+
+
+def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path) -> None:
+    lines = ["user_id,item_id,price,click", "1,9,0.5,0", "2,8,cheap,1", "3,7,1.5,0", "4,6,2.5,1"]
+    desk.write("clicks.csv", "\n".join(lines) + "\n")
+    sets = {
+        "train_input_path": "clicks.csv",
+        "data_config.with_header": True,
+        "data_config.bad_rows": "quarantine",
+        "data_config.input_fields": [{"input_name": "price", "input_type": "DOUBLE"}],
+    }
+    run = load_run(desk.folder / "run.yaml", sets)
+    with computing(run) as monitor:
+        plan = plan_training(run, monitor, beside=tmp_path / "beside")
+        profile = profile_data(run, plan, monitor.sample())
+
+    assert profile["columns"][3]["null_part"] == 0.25
+    assert plan.source.quarantine is not None
+    assert len(plan.source.quarantine) == 0
+    assert not list(tmp_path.rglob("bad_rows.jsonl"))
+
+
+def test_values_that_are_long_are_cut(desk: Desk) -> None:
+    desk.write_run(
+        (
+            '{feature_name: item, expression: "item:item_id", num_buckets: 100',
+            '{feature_name: item, expression: "item:item_id", hash_bucket_size: 100',
+        )
+    )
+    desk.write_clicks(item_id=["a" * 10_000] * 6)
+
+    item = profile_of(desk)["columns"][2]
+
+    assert item["most_frequent"] == "a" * 99 + "…"
+    assert len(json.dumps(item)) < 1000

@@ -1,0 +1,153 @@
+"""A run that stops when it gets no better, and ends with its best parameters."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from penstock.checkpoint import CheckpointStore
+from penstock.run.best import early_stop_of, marked_step
+from penstock.run.evaluate import evaluate_checkpoint
+from penstock.run.run_file import load_run
+from penstock.training.sections import EarlyStopping
+from tests.run.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
+
+WORSE = {
+    "train_config.dense_optimizer": {"sgd_optimizer": {"lr": 30.0}},
+    "train_config.sparse_optimizer": {"sgd_optimizer": {"lr": 30.0}},
+    "train_config.num_epochs": 20,
+    "train_config.early_stopping": {"metric": "binary_cross_entropy", "patience": 2},
+}
+"""Rates so large that the loss soon grows; less of it is better, which nobody has to say."""
+
+
+def evaluations(folder):
+    return [json.loads(line) for line in (folder / "eval_result.jsonl").read_text().splitlines()]
+
+
+def best_of(folder):
+    """Step and loss of the best evaluation."""
+    found = min(evaluations(folder), key=lambda record: record["losses"]["binary_cross_entropy"])
+    return found["step"], found["losses"]["binary_cross_entropy"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that stopped, not to be changed."""
+    with desk_elsewhere(tmp_path_factory) as desk:
+        result = trained(desk, WORSE)
+        return replace(
+            result,
+            model_dir=desk.folder / result.model_dir,
+            checkpoint=desk.folder / result.checkpoint,
+        )
+
+
+def test_it_stops_and_ends_with_the_best(whole):
+    step, loss = best_of(whole.model_dir)
+    assert whole.steps == step + 2 < 60
+    assert whole.restored_step == whole.evaluated_step == marked_step(whole.model_dir) == step
+    assert whole.checkpoint.name == f"step-{step}"
+    assert whole.losses == {"binary_cross_entropy": loss}
+    assert whole.stopped_because.startswith("binary_cross_entropy got no better in 2 evaluations (best ")
+    end = log_of(whole.model_dir)[-1]
+    assert (end["stopped_because"], end["restored_step"]) == (whole.stopped_because, step)
+
+
+def test_what_comes_after_takes_the_best_unless_told_otherwise(desk, whole):
+    put_on(desk, whole.model_dir)
+    run = load_run(desk.folder / "run.yaml", STEPS_OF_2 | WORSE)
+
+    assert evaluate_checkpoint(run).step == whole.restored_step
+    assert evaluate_checkpoint(run, "latest").step == whole.steps
+    assert evaluate_checkpoint(run).evaluation.losses == pytest.approx(whole.losses)
+
+
+def test_the_best_stays_though_only_the_newest_is_kept(desk):
+    result = trained(desk, WORSE | {"train_config.keep_checkpoint_max": 1})
+
+    steps = CheckpointStore(result.checkpoint.parent).steps()
+    assert {result.restored_step, result.steps} <= set(steps)
+    assert len(steps) <= 3  # export_config may have a best of its own
+
+
+def test_the_best_is_saved_though_it_was_not_its_turn(desk):
+    rarely = {"train_config.save_checkpoints_steps": 0, "train_config.eval_steps": 1}
+
+    result = trained(desk, WORSE | rarely)
+
+    assert (result.checkpoint / "manifest.json").exists()
+    assert best_of(result.model_dir)[0] == result.restored_step
+
+
+def test_the_last_may_be_kept_instead(desk):
+    last = WORSE | {
+        "train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}
+    }
+
+    result = trained(desk, last)
+
+    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
+    assert marked_step(result.model_dir) is None
+
+
+def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk, whole):
+    put_on(desk, whole.model_dir)
+    patient = {**WORSE["train_config.early_stopping"], "patience": 3}
+
+    again = trained(desk, WORSE, resume=True)
+    further = trained(desk, WORSE | {"train_config.early_stopping": patient}, resume=True)
+
+    assert (again.steps, again.restored_step) == (whole.steps, whole.restored_step)
+    assert further.steps > whole.steps
+
+
+def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk):
+    patient = {"metric": "binary_cross_entropy", "patience": 100}
+
+    result = trained(desk, WORSE | {"train_config.early_stopping": patient, "train_config.num_epochs": 4})
+
+    step, loss = best_of(result.model_dir)
+    assert (result.steps, result.stopped_because) == (12, None)
+    assert (result.restored_step, result.losses["binary_cross_entropy"]) == (step, loss)
+    assert step < result.steps
+
+
+def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
+    better = {"train_config.early_stopping": {"metric": "binary_cross_entropy"}}
+
+    result = trained(desk, better)
+
+    assert best_of(result.model_dir)[0] == result.steps == marked_step(result.model_dir)
+    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
+    assert log_of(result.model_dir)[-1]["restored_step"] is None
+
+
+@pytest.mark.parametrize("killed_after", [1, 3])
+def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
+    trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": killed_after})
+    (desk.folder / "run/best.json").unlink()
+
+    resumed = trained(desk, WORSE, resume=True)
+
+    assert (resumed.steps, resumed.restored_step) == (whole.steps, whole.restored_step)
+    assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+    assert [record["losses"] for record in evaluations(resumed.model_dir)] == [
+        record["losses"] for record in evaluations(whole.model_dir)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("section", "larger"),
+    [
+        ({"metric": "auc"}, True),
+        ({"metric": "log_loss"}, False),
+        ({"metric": "binary_cross_entropy"}, False),
+        ({"metric": "binary_cross_entropy", "mode": "max"}, True),
+    ],
+)
+def test_the_name_of_a_metric_says_which_way_is_better(section, larger):
+    stop = early_stop_of(EarlyStopping(**section), ["binary_cross_entropy"])
+
+    assert stop.larger_is_better is larger
+    assert early_stop_of(None, []) is None

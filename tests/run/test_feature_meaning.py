@@ -1,0 +1,181 @@
+"""What the inputs of a model mean: which changes of a run file change it, and how that is told."""
+
+import json
+
+import pytest
+
+from penstock.run.feature_meaning import feature_meaning, first_difference
+from penstock.run.run_config import RunConfig
+from tests.run.test_run_config import deepfm, id_feature, raw_feature, run_data
+
+
+def meaning(*features, mode="FG_NORMAL", names=("user_id", "age"), **data):
+    groups = [{"group_name": "deep", "feature_names": list(names)}]
+    run = RunConfig.model_validate(
+        run_data(
+            data_config={"label_fields": ["click"], "fg_mode": mode, **data},
+            feature_configs=list(features) or [id_feature("user_id"), raw_feature("age")],
+            model_config=deepfm(feature_groups=groups),
+        )
+    )
+    return feature_meaning(run)
+
+
+def user(**options):
+    return meaning(id_feature("user_id", **options), raw_feature("age"))
+
+
+def words(*values, **options):
+    return user(num_buckets=None, vocab_list=list(values), **options)
+
+
+def age(mode="FG_NORMAL", **options):
+    return meaning(id_feature("user_id"), raw_feature("age", **options), mode=mode)
+
+
+def differs(place, saved, current):
+    return f"{place} differs: {saved} in the checkpoint, {current} in this run file"
+
+
+SAME = {
+    "defaults that are written": (
+        user(),
+        user(pooling="sum", separator="\x1d", default_value="", weighted=False, value_dim=0),
+    ),
+    "the name that a table has anyway": (user(), user(embedding_name="user_id_emb")),
+    "how a table begins and moves": (user(), user(init_fn="nn.init.ones_", trainable=False)),
+    "what the shape of a table shows": (user(), user(num_buckets=20, embedding_dim=8)),
+    "a mode by its old name": (meaning(), meaning(mode="FG_NONE", fg_encoded=False, fg_threads=0)),
+    "a feature that no group uses": (
+        meaning(),
+        meaning(id_feature("user_id"), raw_feature("age"), raw_feature("price")),
+    ),
+    "the order of features in the file": (meaning(), meaning(raw_feature("age"), id_feature("user_id"))),
+    "what encoded columns do not need": (
+        age("FG_NONE"),
+        age("FG_NONE", expression="user:years", normalizer="method=minmax,min=0,max=9", default_value="7"),
+    ),
+    "batches": (meaning(), meaning(batch_size=7, shuffle=True)),
+}
+
+DIFFERENT = {
+    "vocab_list": (
+        words("red", "green"),
+        words("green", "red"),
+        differs("feature 'user_id': vocab_list[0]", '"red"', '"green"'),
+    ),
+    "one word more": (
+        words("red"),
+        words("red", "green"),
+        "feature 'user_id': vocab_list has another length: 1 in the checkpoint, 2 in this run file",
+    ),
+    "vocab_dict": (
+        user(num_buckets=None, vocab_dict={"red": 2, "green": 3}),
+        user(num_buckets=None, vocab_dict={"red": 3, "green": 2}),
+        differs("feature 'user_id': vocab_dict['green']", "3", "2"),
+    ),
+    "row of unknown words": (
+        words("red", "green"),
+        words("red", "green", default_bucketize_value=0),
+        differs("feature 'user_id': default_bucketize_value", "null", "0"),
+    ),
+    "hashes in as many rows": (
+        user(),
+        user(num_buckets=None, hash_bucket_size=10),
+        differs("feature 'user_id': hash_bucket_size", "null", "10"),
+    ),
+    "column": (
+        user(),
+        user(expression="user:visitor"),
+        differs("feature 'user_id': expression", '"user:user_id"', '"user:visitor"'),
+    ),
+    "default": (
+        age(),
+        age(default_value="1"),
+        differs("feature 'age': default_value", '"0"', '"1"'),
+    ),
+    "separator": (
+        user(),
+        user(separator="|"),
+        differs("feature 'user_id': separator", '"\\u001d"', '"|"'),
+    ),
+    "boundaries": (
+        age(boundaries=[1.0, 2.0], embedding_dim=4),
+        age(boundaries=[1.0, 3.0], embedding_dim=4),
+        differs("feature 'age': boundaries[1]", "2.0", "3.0"),
+    ),
+    "pooling": (
+        user(),
+        user(pooling="mean"),
+        differs("feature 'user_id': pooling", '"sum"', '"mean"'),
+    ),
+    "shared table": (
+        user(),
+        user(embedding_name="ids"),
+        differs("feature 'user_id': embedding_name", '"user_id_emb"', '"ids"'),
+    ),
+    "kind": (
+        meaning(),
+        meaning(raw_feature("user_id", boundaries=[1.0], embedding_dim=4), raw_feature("age")),
+        differs("feature 'user_id': kind", '"id_feature"', '"raw_feature"'),
+    ),
+    "mode": (
+        meaning(),
+        meaning(mode="FG_NONE"),
+        differs("data_config.fg_mode", '"FG_NORMAL"', '"FG_NONE"'),
+    ),
+    "separator of encoded columns": (
+        meaning(mode="FG_NONE"),
+        meaning(mode="FG_NONE", fg_encoded_multival_sep=","),
+        differs("data_config.fg_encoded_multival_sep", '"\\u0003"', '","'),
+    ),
+    "order in a group": (
+        meaning(),
+        meaning(names=("age", "user_id")),
+        differs("feature group 'deep': feature_names[0]", '"user_id"', '"age"'),
+    ),
+    "a feature less": (
+        meaning(),
+        meaning(names=("user_id",)),
+        "feature 'age' is in the checkpoint, but not in this run file",
+    ),
+    "a feature more": (
+        meaning(names=("user_id",)),
+        meaning(),
+        "feature 'age' is in this run file, but not in the checkpoint",
+    ),
+    "long formulas": (
+        age(normalizer="method=expression,expr=" + "x+" * 50 + "1"),
+        age(normalizer="method=expression,expr=" + "x+" * 50 + "2"),
+        differs(
+            "feature 'age': normalizer",
+            '...x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+1"',
+            '...x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+2"',
+        ),
+    ),
+    "long values from their beginning": (
+        age(),
+        age(normalizer="method=expression,expr=" + "x+" * 50 + "2"),
+        differs(
+            "feature 'age': normalizer",
+            "null",
+            '"method=expression,expr=x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+x+...',
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("saved", "current"), SAME.values(), ids=SAME.keys())
+def test_what_means_the_same(saved, current):
+    assert first_difference(saved, current) is None
+
+
+@pytest.mark.parametrize(("saved", "current", "difference"), DIFFERENT.values(), ids=DIFFERENT.keys())
+def test_what_means_something_else(saved, current, difference):
+    assert first_difference(saved, current) == difference
+
+
+def test_a_description_survives_json():
+    saved = words("red", "green")
+
+    assert json.loads(json.dumps(saved)) == saved

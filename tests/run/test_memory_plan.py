@@ -1,0 +1,125 @@
+"""Who gets how many bytes of the limit."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import GIB, MIB
+from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path, share_model
+from penstock.readers.files import DataFile
+from penstock.runtime.budget import MemoryBudget
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a reader can use, as a survey tells it."""
+
+    least_bytes: int = 1 * MIB
+    ample_bytes: int = 512 * MIB
+    block_bytes: int = 16 * MIB
+    files: tuple[DataFile, ...] = ()
+
+
+def planned(limit_bytes, streams=None, **data_path):
+    budget = MemoryBudget(limit_bytes)
+    share_model(budget, process_bytes=400 * MIB, model_bytes=100 * MIB, step_bytes=12 * MIB)
+    share_data_path(budget, streams or {"": Needs()}, **data_path)
+    return {share.name: share.limit_bytes for share in budget.shares.values()}
+
+
+def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_rest():
+    plan = planned(1024 * MIB)
+
+    assert list(plan) == ["process", "model", "step", "prefetch", "reader"]
+    assert plan["prefetch"] == 64 * MIB
+    assert plan["reader"] == 512 * MIB * 7 // 8 - 64 * MIB
+    assert sum(plan.values()) < 1024 * MIB
+
+
+def test_more_memory_than_the_data_path_can_use_stays_free():
+    plan = planned(64 * GIB)
+
+    assert (plan["prefetch"], plan["reader"], plan["read ahead"]) == (64 * MIB, 512 * MIB, 32 * MIB)
+
+
+def test_blocks_are_read_ahead_where_there_is_room_for_them():
+    roomy = planned(1024 * MIB, {"": Needs(ample_bytes=100 * MIB)})
+    tight = planned(1024 * MIB, {"": Needs(ample_bytes=400 * MIB)})
+
+    assert roomy["read ahead"] == 2 * 16 * MIB
+    assert "read ahead" not in tight
+
+
+def test_a_shuffle_gets_what_its_windows_take():
+    assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 64 * MIB
+
+
+def test_files_of_a_store_have_windows_for_reading_ahead():
+    stored = Needs(files=(DataFile("s3://bucket/a.parquet", 5),))
+
+    assert planned(1024 * MIB, {"": stored})["store windows"] == 16 * MIB
+
+
+def test_batches_by_cost_have_room_for_rows_that_wait():
+    assert planned(1024 * MIB, by_cost=True)["cut"] == 64 * MIB
+
+
+def test_the_shares_of_a_stream_by_stage():
+    budget = MemoryBudget(1024 * MIB)
+    share_data_path(budget, {"": Needs(), EVALUATION: Needs()}, shuffle_bytes=MIB)
+    shares = StageShares.of(budget, EVALUATION)
+
+    assert StageShares.of(budget).shuffle is budget.shares["shuffle"]
+    assert shares.reader is budget.shares["evaluation reader"]
+    assert shares.shuffle is None
+
+
+def test_a_run_that_evaluates_has_shares_for_a_second_stream():
+    plan = planned(1024 * MIB, {"": Needs(), EVALUATION: Needs()})
+
+    assert list(plan)[3:] == ["prefetch", "reader", "evaluation prefetch", "evaluation reader"]
+    assert plan["prefetch"] == plan["evaluation prefetch"] == 512 * MIB * 7 // 8 // 2 // 4
+    assert plan["reader"] == plan["evaluation reader"]
+    assert sum(plan.values()) < 1024 * MIB
+
+
+def test_a_reader_gets_no_more_than_it_can_use_and_no_less_than_it_needs():
+    assert planned(1024 * MIB, {"": Needs(ample_bytes=10 * MIB)})["reader"] == 10 * MIB
+    assert planned(700 * MIB, {"": Needs(least_bytes=130 * MIB)})["reader"] == 130 * MIB
+    with pytest.raises(BudgetExceeded, match=r"^reader needs 900MiB but only 448MiB of 1GiB are left"):
+        planned(1024 * MIB, {"": Needs(least_bytes=900 * MIB)})
+
+
+def test_a_prefetch_of_ones_own_size():
+    assert planned(1024 * MIB, prefetch_bytes=5 * MIB)["prefetch"] == 5 * MIB
+
+
+@pytest.mark.parametrize(
+    ("limit_bytes", "data_path", "need", "advice"),
+    [
+        (
+            100 * MIB,
+            {},
+            "memory.limit: is 100MiB, but python, torch and torchrec take 400MiB just by being imported",
+            "raise it",
+        ),
+        (
+            450 * MIB,
+            {},
+            "model needs 100MiB but only 50MiB of 450MiB are left (process 400MiB)",
+            "lower embedding sizes in feature_configs, or raise memory.limit",
+        ),
+        (
+            600 * MIB,
+            {"shuffle_bytes": 100 * MIB},
+            "shuffle needs 100MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
+            "lower data_config.shuffle_buffer, or raise memory.limit",
+        ),
+    ],
+)
+def test_what_does_not_fit_names_the_setting_and_who_has_the_rest(limit_bytes, data_path, need, advice):
+    with pytest.raises(BudgetExceeded) as caught:
+        planned(limit_bytes, **data_path)
+
+    assert str(caught.value) == f"{need}; {advice}"

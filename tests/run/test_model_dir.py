@@ -1,0 +1,203 @@
+"""What lies where in a model_dir, and what is refused before anything is written."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from penstock.config.errors import CheckpointError, ConfigError
+from penstock.run.model_dir import ModelDir
+from penstock.runtime.world import installed_versions
+
+
+def test_every_file_has_its_place(tmp_path):
+    folder = ModelDir.of(str(tmp_path))
+
+    assert folder.run_file == tmp_path / "run.yaml"
+    assert folder.version_file == tmp_path / "version"
+    assert folder.checkpoints == tmp_path / "checkpoints"
+    assert folder.log.path == tmp_path / "log.jsonl"
+    assert folder.evaluations.path == tmp_path / "eval_result.jsonl"
+
+
+def test_a_run_without_a_folder():
+    with pytest.raises(
+        ConfigError, match=r"^model_dir: is required by this command; set it, or give --model_dir$"
+    ):
+        ModelDir.of("")
+
+
+def test_a_folder_that_can_be_made_is_not_made_yet(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    ModelDir.of("deep/down/run").require_writable()
+    ModelDir.of(str(tmp_path / "run")).require_writable()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_way_is_named_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").touch()
+
+    with pytest.raises(ConfigError, match=r"^model_dir: 'notes' is a file; choose another folder$"):
+        ModelDir.of("notes/run").require_writable()
+
+
+def test_a_folder_that_is_not_ours_to_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    with pytest.raises(
+        ConfigError, match=rf"^model_dir: no permission to write in '{re.escape(str(tmp_path))}'$"
+    ):
+        ModelDir(tmp_path / "run").require_writable()
+
+
+@pytest.mark.parametrize("name", ["step-10", ".step-10.replaced"])
+def test_a_trained_run_is_not_trained_again(tmp_path, name):
+    folder = ModelDir(tmp_path)
+    folder.refuse_if_trained()
+    (folder.checkpoints / name).mkdir(parents=True)
+
+    with pytest.raises(
+        CheckpointError, match=r"holds a trained run already; continue it with --continue_train, or"
+    ):
+        folder.refuse_if_trained()
+
+
+def test_a_run_without_checkpoints_is_not_trained(tmp_path):
+    with pytest.raises(CheckpointError, match=r"holds no checkpoint; train first, or give --model_dir$"):
+        ModelDir(tmp_path).require_checkpoints()
+
+
+def test_a_fresh_start_forgets_what_a_failed_one_told(tmp_path):
+    folder = ModelDir(tmp_path)
+    folder.log.write({"step": 1, "loss": 0.5})
+
+    folder.forget_records()
+    folder.forget_records()
+
+    assert folder.log.read() == folder.evaluations.read() == []
+
+
+def test_the_version_file_names_packages_and_data(tmp_path):
+    ModelDir(tmp_path).write_version({"train/a.parquet": 123})
+
+    facts = json.loads((tmp_path / "version").read_text())
+    assert facts["data"] == {"train/a.parquet": 123}
+    assert facts["packages"] == installed_versions()
+    assert {"penstock", "torch", "torchrec", "pyarrow"} <= facts["packages"].keys()
+
+
+def test_a_run_that_goes_on_began_when_it_began(tmp_path):
+    folder = ModelDir(tmp_path)
+    assert folder.started_at is None
+
+    before = time.time()
+    folder.write_version({})
+    began = folder.started_at
+    folder.write_version({"train/a.parquet": 123})
+    assert folder.started_at == began
+    assert before - 1 <= began <= time.time() + 1
+
+    folder.forget_records()
+    folder.write_version({})
+    assert folder.started_at != began
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "torn {", '{"started_at": 3}', '{"started_at": "monday"}'])
+def test_a_version_file_that_does_not_say_when_the_run_began(tmp_path, text):
+    (tmp_path / "version").write_text(text)
+
+    assert ModelDir(tmp_path).started_at is None
+
+
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+    folder = ModelDir(tmp_path)
+    folder.write_text(folder.run_file, "old: ä\n")
+
+    def full(stream):
+        stream.flush()
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("penstock.runtime.durable.flush_to_disk", full)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_text(folder.run_file, "new, and much longer\n")
+    assert folder.run_file.read_text(encoding="utf-8") == "old: ä\n"
+
+    monkeypatch.undo()
+    folder.write_text(folder.run_file, "new\n")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"run.yaml": "new\n"}
+
+
+@pytest.fixture
+def temporary_folder(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, temporary_folder):
+    monkeypatch.chdir(tmp_path)
+
+    with (
+        ModelDir.of("run").lock(),
+        ModelDir.of("other").lock(),
+        pytest.raises(ConfigError) as error,
+        ModelDir(tmp_path / "run").lock(),
+    ):
+        pass
+
+    assert str(error.value) == (
+        f"model_dir: another penstock train is writing in '{tmp_path / 'run'}'; "
+        "wait until it ends, or choose another --model_dir"
+    )
+    with ModelDir.of("run").lock():
+        pass
+    assert list(tmp_path.iterdir()) == [], "locking makes nothing in the model_dir"
+
+
+def test_a_killed_training_lets_go(tmp_path, temporary_folder):
+    hold = (
+        "import sys; from pathlib import Path; from penstock.run.model_dir import ModelDir\n"
+        "with ModelDir(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match="another penstock train"), ModelDir(tmp_path).lock():
+            pass
+        holder.kill()
+        holder.wait()
+    with ModelDir(tmp_path).lock():
+        pass
+
+
+def test_a_lock_leaves_nothing_behind_and_holds_for_one_at_a_time(tmp_path):
+    folder, inside, most = ModelDir(tmp_path), [], []
+
+    def work():
+        for _ in range(200):
+            try:
+                with folder.lock():
+                    inside.append(1)
+                    most.append(len(inside))
+                    inside.pop()
+            except ConfigError:
+                continue
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(most) == {1}
+    assert not folder.lock_file.exists()

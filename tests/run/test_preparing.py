@@ -1,0 +1,241 @@
+"""Preparation and merging from a run file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import penstock
+from penstock.config.sizes import MIB, format_size
+from penstock.run.prepare import reading_of
+from penstock.run.run_config import RunConfig
+from penstock.runtime.memory import MemoryMonitor
+from tests.prep.preparing.raw import RUN_FILE, enter_folder, events
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two raw files and a run file, in the current folder."""
+    enter_folder(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def log_events(folder: Path) -> list[str]:
+    return [event["event"] for event in events(folder / "batches")]
+
+
+def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
+    result = penstock.prepare("prep.yaml")
+
+    assert isinstance(result, penstock.PrepResult)
+    assert (result.prepared.num_samples, result.merged.num_samples) == (9, {"train": 9})
+    assert result.memory.stage_peaks.keys() >= {"finding the schema", "preparing", "merging"}
+    assert log_events(folder) == ["begin", "file", "file", "task", "end", "memory"]
+    assert np.load("store/X_train.npy").shape == (9, 3)
+
+
+def test_without_verbose_the_log_has_no_line_for_each_file(folder: Path):
+    penstock.prepare(penstock.load_run("prep.yaml", {"preprocessing.verbose": False}), merge=False)
+
+    assert log_events(folder) == ["begin", "task", "end", "memory"]
+
+
+def test_raw_files_may_be_a_list_in_the_run_file(folder: Path):
+    listed = RUN_FILE.replace("input_path: raw", "input_path: [raw/game_1.txt, 'raw/*_0.txt']")
+    (folder / "listed.yaml").write_text(listed)
+
+    assert penstock.prepare("listed.yaml").prepared.num_files == 2
+    assert np.load("store/X_train.npy")[[0, 6], 0].tolist() == [1, 0]
+
+
+def test_prepare_and_merge_one_by_one(folder: Path):
+    run = penstock.load_run("prep.yaml", {"preprocessing.monitor_memory": False})
+
+    result = penstock.prepare(run, merge=False)
+    merged = penstock.merge("batches", "elsewhere")
+
+    assert (result.merged, result.memory) == (None, None)
+    assert log_events(folder) == ["begin", "file", "file", "task", "end"]
+    assert (merged.num_samples, np.load("elsewhere/labels_train.npz")["action"].shape) == ({"train": 9}, (9,))
+
+
+def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(folder: Path):
+    result = penstock.prepare("prep.yaml")
+
+    peaks = dict(result.memory.stage_peaks)
+    logged = events(folder / "batches")[-1]
+    assert (logged["peak_bytes"], logged["stage_peaks"]) == (max(peaks.values()), peaks)
+    stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in peaks.items())
+    assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
+
+
+WAITING = """
+import os, time
+import rawgame
+
+def samples(path):
+    \"\"\"Those of rawgame, once the memory of this worker was measured.\"\"\"
+    deadline = time.monotonic() + 300
+    while not os.path.exists("measured") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield from rawgame.samples(path)
+"""
+
+
+def test_what_worker_processes_take_is_told_too(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / "waiting.py").write_text(WAITING)
+    monkeypatch.delitem(sys.modules, "waiting", raising=False)
+    sample = MemoryMonitor.sample
+
+    def noted(monitor: MemoryMonitor) -> int:
+        taken_bytes = sample(monitor)
+        if monitor.report.started_peak_bytes > 10 * MIB:
+            (folder / "measured").touch()
+        return taken_bytes
+
+    monkeypatch.setattr(MemoryMonitor, "sample", noted)
+    keys = {"preprocessing.parallel": True, "preprocessing.extract": "waiting:samples"}
+
+    result = penstock.prepare(penstock.load_run("prep.yaml", keys), merge=False)
+
+    workers_bytes = result.memory.started_peak_bytes
+    assert 10 * MIB < workers_bytes < result.memory.stage_peaks["preparing"]
+    assert events(folder / "batches")[-1]["workers_peak_bytes"] == workers_bytes
+    assert result.lines()[-1].endswith(f"); worker processes at most {format_size(workers_bytes)}")
+
+
+def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
+    (folder / "raw" / "game_1.txt").write_text("0 1 2 what\n")
+
+    with pytest.raises(penstock.DataError, match=r"game_1\.txt: sample 0"):
+        penstock.prepare("prep.yaml")
+
+    assert events(folder / "batches")[-1]["stage_peaks"].keys() >= {"finding the schema", "preparing"}
+
+
+def test_one_that_finds_no_sample_leaves_an_empty_folder(folder: Path):
+    for game in (folder / "raw").iterdir():
+        game.write_text("")
+
+    with pytest.raises(penstock.DataError, match="neither this file nor any other"):
+        penstock.prepare("prep.yaml")
+
+    assert [*(folder / "batches").iterdir()] == []
+
+
+@pytest.mark.parametrize("off", ["preprocessing.monitor_memory", "memory.monitor"])
+def test_nothing_is_measured_where_that_is_switched_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, off: str
+):
+    monkeypatch.delattr("penstock.run.merge.MemoryMonitor")
+
+    result = penstock.prepare(penstock.load_run("prep.yaml", {off: False}))
+
+    assert result.memory is None
+    assert "memory" not in log_events(folder)
+    assert not any("memory" in line for line in result.lines())
+
+
+def test_a_run_without_preprocessing():
+    with pytest.raises(penstock.ConfigError, match=r"^preprocessing: is required by this command"):
+        penstock.prepare(RunConfig())
+
+
+def test_csv_files_have_a_header_unless_the_run_file_names_their_columns():
+    assert reading_of(RunConfig()).with_header
+    assert not reading_of(RunConfig.model_validate({"data_config": {"with_header": False}})).with_header
+    named = {"data_config": {"input_fields": [{"input_name": "a"}], "delimiter": ";"}}
+    assert reading_of(RunConfig.model_validate(named)).model_dump(include={"with_header", "delimiter"}) == {
+        "with_header": False,
+        "delimiter": ";",
+    }
+
+
+def test_preparing_loads_no_torch():
+    code = "import sys, penstock; penstock.prepare, penstock.merge; sys.exit('torch' in sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "compression", "level"),
+    [
+        ("parquet", "zlib", 0),
+        ("parquet", "zstd", 22),
+        ("parquet", "lz4", 12),
+        ("ipc", "zstd", 22),
+        ("ipc", "lz4", 12),
+    ],
+)
+def test_a_store_is_compressed_as_the_batch_files_are(
+    folder: Path, target: str, compression: str, level: int
+):
+    del folder
+    keys = {"target": target, "compression": compression, "compression_level": level}
+
+    merged = penstock.prepare(
+        penstock.load_run("prep.yaml", {f"preprocessing.{key}": value for key, value in keys.items()})
+    ).merged
+
+    assert merged.num_samples == {"train": 9}
+    if target == "parquet":
+        [path] = Path("store/train").glob("*.parquet")
+        codec = pq.ParquetFile(path).metadata.row_group(0).column(0).compression
+        assert codec == {"zlib": "GZIP", "zstd": "ZSTD", "lz4": "LZ4"}[compression]
+
+
+def test_one_that_failed_at_its_first_sample_begins_again(folder: Path):
+    game = folder / "raw" / "game_0.txt"
+    before = game.read_text()
+    game.write_text("0 1 2 what\n")
+    with pytest.raises(penstock.DataError, match=r"game_0\.txt: 'rawgame:samples' failed"):
+        penstock.prepare("prep.yaml")
+
+    game.write_text(before)
+
+    assert penstock.prepare("prep.yaml").prepared.num_samples == 9
+
+
+def test_nothing_is_written_to_a_folder_of_others(folder: Path):
+    (folder / "batches").mkdir()
+    (folder / "batches" / "notes.txt").write_text("mine")
+
+    for restart in (False, True):
+        with pytest.raises(penstock.DataError, match=r"holds notes\.txt, which penstock prep did not begin"):
+            penstock.prepare("prep.yaml", restart=restart)
+
+    assert [path.name for path in (folder / "batches").iterdir()] == ["notes.txt"]
+
+
+def test_an_output_dir_that_is_a_file_is_told_before_anything_is_done(folder: Path):
+    run = penstock.load_run("prep.yaml", {"preprocessing.output_dir": "prep.yaml"})
+
+    with pytest.raises(
+        penstock.ConfigError, match=r"^preprocessing\.output_dir: prep\.yaml is a file; name a folder"
+    ):
+        penstock.prepare(run)
+
+    assert not (folder / "batches").exists()
+    assert penstock.prepare(run, merge=False).merged is None
+
+
+def test_beginning_anew_and_keeping_exclude_each_other(folder: Path):
+    del folder
+    with pytest.raises(penstock.ConfigError, match="choose one of them"):
+        penstock.prepare("prep.yaml", restart=True, keep_done=True)
+
+
+def test_bad_rows_are_a_matter_of_training(folder: Path, caplog: pytest.LogCaptureFixture):
+    (folder / "table.csv").write_text("gold,labels_move\n1,0\n")
+    keys = {"preprocessing.input_path": "table.csv", "preprocessing.extract": None}
+    run = penstock.load_run("prep.yaml", {**keys, "data_config.bad_rows": "quarantine"})
+
+    penstock.prepare(run)
+
+    assert (
+        "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails"
+        in caplog.text
+    )

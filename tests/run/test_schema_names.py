@@ -1,0 +1,179 @@
+"""Every name of the pipeline file's catalogue is known here, with its type and default."""
+
+from enum import StrEnum
+
+import pytest
+
+from penstock.config.section import Section
+from penstock.config.shape import (
+    AnyShape,
+    EnumShape,
+    ListShape,
+    MapShape,
+    ScalarShape,
+    SectionShape,
+    Shape,
+    UnionShape,
+    fields_of,
+)
+from penstock.run.run_config import RunConfig
+from tests.run.schema_catalogue import CATALOGUE, CatalogueField, read_catalogue
+
+pytestmark = pytest.mark.skipif(
+    not CATALOGUE.exists(), reason="the list of TorchEasyRec's names is not part of the repository"
+)
+
+SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
+RENAMED_MESSAGES = {"EasyRecConfig": "RunConfig"}
+NOT_SECTIONS = {
+    "Struct": "a plain mapping",
+    "Value": "a plain value",
+    "ListValue": "a plain list",
+}
+NOT_ENUMS = {"NullValue": "a plain null"}
+MAP_VALUES = {"VocabDictEntry": int, "ValueMapEntry": float}
+DIFFERENCES = {
+    # type
+    ("KvDotProduct", "kv_delimiter"): "a text here; its old type, a number, is accepted",
+    ("CustomFeature", "operator_params"): "a plain mapping instead of a Struct",
+    # default
+    ("DataConfig", "num_workers"): "absent means measured; 8 is the default of old files",
+    ("DataConfig", "dataset_type"): "absent means that it follows from the path",
+    ("AUC", "thresholds"): "absent means a histogram of 100,000 bins",
+    ("MulticlassAUC", "thresholds"): "absent means a histogram of 100,000 bins",
+    ("TrainConfig", "tensorboard_summaries"): "the default is written down: loss and learning_rate",
+    # presence
+    ("EasyRecConfig", "train_input_path"): "required only by the commands that read it",
+    ("EasyRecConfig", "eval_input_path"): "required only by the commands that read it",
+    ("EasyRecConfig", "model_dir"): "required only by the commands that use it",
+    ("TrainConfig", "sparse_optimizer"): "required only where features have embedding tables",
+    ("ExponentialDecayLR", "decay_size"): "required: without it there is no decay",
+    ("CosineAnnealingLR", "T_max"): "required: without it there is no wave",
+    ("CosineAnnealingWarmRestartsLR", "T_0"): "required: without it there is no wave",
+}
+
+
+def every_section() -> dict[str, type[Section]]:
+    found, waiting = {}, [RunConfig]
+    while waiting:
+        section = waiting.pop()
+        if section.__name__ in found:
+            assert found[section.__name__] is section, f"two sections are called {section.__name__}"
+            continue
+        found[section.__name__] = section
+        shapes = [innermost(field.shape) for field in fields_of(section).values()]
+        waiting += [shape.section for shape in shapes if isinstance(shape, SectionShape)]
+    return found
+
+
+def innermost(shape: Shape) -> Shape:
+    while isinstance(shape, ListShape | MapShape):
+        shape = shape.item if isinstance(shape, ListShape) else shape.value
+    return shape
+
+
+def every_enum() -> dict[str, tuple[str, ...]]:
+    shapes = [
+        innermost(field.shape) for section in SECTIONS.values() for field in fields_of(section).values()
+    ]
+    return {shape.title: shape.names for shape in shapes if isinstance(shape, EnumShape)}
+
+
+SECTIONS = every_section()
+ENUMS = every_enum()
+NAMES = read_catalogue() if CATALOGUE.exists() else None
+MESSAGES = sorted(NAMES.messages.keys() - NOT_SECTIONS.keys()) if NAMES else []
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_field_of_every_message_is_known(message):
+    fields = fields_of(SECTIONS[RENAMED_MESSAGES.get(message, message)])
+
+    assert {field.name for field in NAMES.messages[message]} - fields.keys() == set()
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_types_and_defaults_are_those_of_the_catalogue(message):
+    fields = fields_of(SECTIONS[RENAMED_MESSAGES.get(message, message)])
+    problems = {}
+    for field in NAMES.messages[message]:
+        if (message, field.name) in DIFFERENCES:
+            continue
+        ours = fields[field.name]
+        if expected_shape(field) != simple(ours.shape):
+            problems[field.name] = f"holds {ours.shape}"
+        elif required(field) != ours.info.is_required():
+            problems[field.name] = "is required" if ours.info.is_required() else "is not required"
+        elif not required(field) and not same_default(field, ours.default):
+            problems[field.name] = f"is {ours.default!r} by default, not {field.default!r}"
+
+    assert problems == {}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_one_of_groups_are_those_of_the_catalogue(message):
+    section = SECTIONS[RENAMED_MESSAGES.get(message, message)]
+    for field in NAMES.messages[message]:
+        if field.group is not None:
+            assert field.name in section.one_of[field.group]
+
+
+def test_every_enum_name_is_known():
+    for enum, names in NAMES.enums.items():
+        if enum not in NOT_ENUMS:
+            assert set(names) - set(ENUMS[enum]) == set(), enum
+
+
+def test_every_listed_difference_is_one():
+    for message, name in DIFFERENCES:
+        [field] = [field for field in NAMES.messages[message] if field.name == name]
+        ours = fields_of(SECTIONS[RENAMED_MESSAGES.get(message, message)])[name]
+        same = (
+            expected_shape(field) == simple(ours.shape)
+            and required(field) == ours.info.is_required()
+            and (required(field) or same_default(field, ours.default))
+        )
+        assert not same, f"{message}.{name} is as the catalogue has it; take it off the list"
+
+
+def required(field: CatalogueField) -> bool:
+    """A field that is required and has a default need not be written."""
+    return field.required and field.default is None
+
+
+def expected_shape(field: CatalogueField) -> object:
+    if field.type in MAP_VALUES:
+        return ("map", MAP_VALUES[field.type])
+    inner = SCALARS.get(field.type, field.type)
+    return ("list", inner) if field.is_list else inner
+
+
+def simple(shape: Shape) -> object:
+    match shape:
+        case ScalarShape():
+            return shape.type
+        case EnumShape():
+            return shape.title
+        case SectionShape():
+            return shape.section.__name__
+        case ListShape():
+            return ("list", simple(shape.item))
+        case MapShape():
+            return ("map", simple(shape.value))
+        case AnyShape() | UnionShape():
+            return shape
+    return shape
+
+
+def same_default(field: CatalogueField, default: object) -> bool:
+    if field.is_list:
+        return not default
+    if isinstance(default, Section):
+        return field.default is None and default == type(default)()
+    if field.default is None:
+        return default is None
+    if isinstance(default, bool):
+        return field.default == str(default).lower()
+    if isinstance(default, int | float) and not isinstance(default, StrEnum):
+        return float(field.default) == default
+    return field.default.encode().decode("unicode_escape") == default

@@ -1,0 +1,195 @@
+"""What commands print at their end."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.config.sizes import GIB, MIB
+from penstock.observe.memory_use import StageUse
+from penstock.observe.summary import (
+    check_summary,
+    demo_summary,
+    evaluation_summary,
+    plan_summary,
+    prediction_summary,
+    training_summary,
+)
+from penstock.run.check import CheckResult
+from penstock.run.demo import DemoResult
+from penstock.run.evaluate import EvaluationResult
+from penstock.run.plan import PlanResult
+from penstock.run.predict import PredictionResult
+from penstock.run.train import TrainResult
+from penstock.runtime.memory import MemoryReport
+from penstock.training.evaluate import Evaluation
+
+MEMORY = MemoryReport(
+    limit_bytes=GIB,
+    start_bytes=400 * MIB,
+    peak_bytes=500 * MIB,
+    peak_stage="train",
+    stage_peaks={"build": 450 * MIB, "train": 500 * MIB},
+)
+MEMORY_LINE = (
+    "peak 500MiB of 1GiB (in train); 400MiB of it are python, torch and torchrec, just by being imported"
+)
+CHECKPOINT = Path("run/checkpoints/step-20")
+TRAINED = TrainResult(
+    model_dir=Path("run"),
+    checkpoint=CHECKPOINT,
+    steps=20,
+    epochs=2,
+    rows=10_000,
+    seconds=2.0,
+    metrics={"auc": 0.75},
+    losses={"binary_cross_entropy": 0.5},
+    evaluated_step=20,
+    memory=MEMORY,
+    stages=[
+        StageUse("process", 400 * MIB, 400 * MIB),
+        StageUse("step", 40 * MIB, 30 * MIB, "data_config.batch_size"),
+        StageUse("shuffle", 80 * MIB, 70 * MIB, "data_config.shuffle_buffer"),
+    ],
+    trained_rows=4_000,
+)
+
+
+def test_training():
+    assert training_summary(TRAINED).splitlines() == [
+        "trained   20 steps, 2 epochs, 10,000 rows",
+        "speed     2,000 rows/s over 2.0 s, evaluation and saving included",
+        "eval      binary_cross_entropy 0.5000  auc 0.7500",
+        f"memory    {MEMORY_LINE}",
+        "by stage  stage    planned  measured  set by",
+        "          process   400MiB    400MiB  memory.limit",
+        "          step       40MiB     30MiB  data_config.batch_size",
+        "          shuffle    80MiB     70MiB  data_config.shuffle_buffer",
+        "          shuffle holds most (70MiB); to take less, lower data_config.shuffle_buffer",
+        "run       run (checkpoint step-20)",
+    ]
+
+
+def test_a_shuffled_training_says_how_well_rows_were_mixed():
+    shuffled = replace(TRAINED, shuffle={"block_coverage": 0.873, "label_autocorrelation": 0.0123})
+
+    assert training_summary(shuffled).splitlines()[2] == (
+        "shuffle   a batch draws on 87% of the blocks that an ideal shuffle would; "
+        "neighbouring labels correlate by 0.012"
+    )
+
+
+def test_training_that_was_stopped_says_how_to_go_on():
+    assert training_summary(replace(TRAINED, exit_code=130)).splitlines()[-1] == (
+        "stopped   by a signal; saved. Go on with --continue_train"
+    )
+
+
+def restored_line(**facts):
+    lines = training_summary(replace(TRAINED, **facts)).splitlines()
+    return next((line for line in lines if line.startswith("restored")), None)
+
+
+def test_training_that_went_back_to_its_best_step_says_whether_it_had_stopped_early():
+    assert restored_line() is None
+    assert restored_line(restored_step=10, stopped_because="auc got no better in 2 evaluations") == (
+        "restored  step-10, which eval and predict take"
+    )
+    assert restored_line(restored_step=10) == (
+        "restored  step-10, the best one, after a run to its end; eval and predict take it"
+    )
+
+
+def test_training_that_had_nothing_to_do():
+    summary = training_summary(
+        replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}, evaluated_step=None)
+    )
+
+    assert "speed" not in summary
+    assert "eval      nothing was evaluated" in summary
+
+
+def test_an_evaluation_of_an_earlier_step_says_so():
+    assert "eval      of step 10: binary_cross_entropy 0.5000  auc 0.7500\n" in training_summary(
+        replace(TRAINED, evaluated_step=10)
+    )
+
+
+def test_a_demonstration_stands_beside_the_best_attainable():
+    assert demo_summary(DemoResult(TRAINED, attainable_auc=0.8)).splitlines()[0] == (
+        "test AUC  0.7500, where 0.8000 is the best that any model can reach on these rows"
+    )
+
+
+def test_evaluation():
+    result = EvaluationResult(CHECKPOINT, 20, Evaluation({"auc": 0.75}, {"loss": 0.5}, 2_000), 1.5, MEMORY)
+
+    assert evaluation_summary(result).splitlines() == [
+        "checkpoint  run/checkpoints/step-20",
+        "rows        2,000 in 1.5 s",
+        "eval        loss 0.5000  auc 0.7500",
+        f"memory      {MEMORY_LINE}",
+    ]
+
+
+def test_training_and_evaluation_tell_rows_that_were_left_out_in_the_same_words():
+    evaluated = EvaluationResult(CHECKPOINT, 20, Evaluation({}, {}, 2_000), 1.5, MEMORY)
+    aside = {"num_bad_rows": 3, "bad_rows": Path("run/data/eval/bad_rows.jsonl")}
+
+    line = "3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
+    assert training_summary(replace(TRAINED, **aside)).splitlines()[1] == f"bad rows  {line}"
+    assert evaluation_summary(replace(evaluated, **aside)).splitlines()[2] == f"bad rows    {line}"
+
+
+def test_prediction():
+    result = PredictionResult(Path("scores.parquet"), CHECKPOINT, 2_000, 1.5, MEMORY)
+
+    assert prediction_summary(result).splitlines() == [
+        "checkpoint  run/checkpoints/step-20",
+        "rows        2,000 in 1.5 s",
+        f"memory      {MEMORY_LINE}",
+        "written     scores.parquet",
+    ]
+
+
+def test_check():
+    result = CheckResult(
+        num_files=3,
+        num_columns=5,
+        num_parameters=12_345,
+        first_rows=512,
+        first_loss=0.6931,
+        limit_bytes=GIB,
+        planned_bytes={"process": 400 * MIB, "reader": 64 * MIB},
+    )
+
+    assert check_summary(result).splitlines() == [
+        "data         3 files, 5 columns read",
+        "model        12,345 parameters",
+        "first batch  512 rows, loss 0.6931",
+        "memory       limit 1GiB; planned: process 400MiB, reader 64MiB",
+        "check        all good; nothing was written",
+    ]
+
+
+def test_a_plan():
+    result = PlanResult(
+        limit_bytes=GIB,
+        stages=[StageUse("process", 400 * MIB), StageUse("free", 600 * MIB)],
+        num_files=1,
+        num_rows=1_000_000,
+        row_bytes=157,
+        num_blocks=16,
+        shuffle_rows=4096,
+        batches_per_epoch=489,
+        num_workers="none",
+    )
+
+    assert plan_summary(result).splitlines() == [
+        "data     1,000,000 rows of about 157 bytes, in 1 file and 16 blocks",
+        "batches  489 an epoch",
+        "shuffle  in windows of 4,096 rows",
+        "workers  none",
+        "limit    1GiB",
+        "plan     stage    planned  set by",
+        "         process   400MiB  memory.limit",
+        "         free      600MiB  memory.limit",
+    ]

@@ -1,0 +1,84 @@
+"""When evaluations get no better."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.training.early_stopping import EarlyStop
+
+NAN = float("nan")
+
+
+def watched(values, **options):
+    """What was the best after each evaluation, until it was time to stop."""
+    stop, found = EarlyStop("auc", **options), []
+    for step, value in enumerate(values, start=1):
+        stop.update(step, value)
+        found.append(stop.best_step)
+        if stop.due:
+            break
+    return found
+
+
+def test_waits_for_as_many_evaluations_as_it_was_told():
+    assert watched([0.6, 0.7, 0.65, 0.69, 0.8], patience=2) == [1, 2, 2, 2]
+    assert watched([0.6, 0.7, 0.65, 0.69, 0.8], patience=3) == [1, 2, 2, 2, 5]
+
+
+def test_less_may_be_better():
+    assert watched([0.6, 0.5, 0.55], patience=1, larger_is_better=False) == [1, 2, 2]
+
+
+def test_a_small_gain_is_none():
+    assert watched([0.6, 0.605, 0.609], patience=2, min_delta=0.01) == [1, 1, 1]
+
+
+def test_the_earliest_of_equals_stays_the_best():
+    assert watched([0.6, 0.6], patience=1) == [1, 1]
+
+
+def test_an_undefined_value_is_never_better():
+    assert watched([NAN, NAN, 0.5], patience=2) == [None, None]
+    assert EarlyStop("auc", 2, waited=2).reason() == "auc got no better in 2 evaluations (never defined)"
+    assert EarlyStop("auc", 1, waited=1).reason() == "auc got no better in 1 evaluation (never defined)"
+
+
+def test_goes_on_waiting_after_a_resume():
+    before, after = EarlyStop("auc", patience=2), EarlyStop("auc", patience=2)
+    for step, value in [(10, 0.7), (20, 0.6)]:
+        before.update(step, value)
+
+    after.load_state_dict(before.state_dict())
+    after.update(30, 0.5)
+
+    assert after.due
+    assert after.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), max_size=12),
+    st.integers(0, 12),
+    st.floats(0, 0.2),
+    st.booleans(),
+)
+def test_a_resume_after_any_evaluation_changes_nothing(values, cut, min_delta, larger_is_better):
+    options = {"patience": 3, "min_delta": min_delta, "larger_is_better": larger_is_better}
+    whole, before, after = (EarlyStop("auc", **options) for _ in range(3))
+    for step, value in enumerate(values):
+        whole.update(step, value)
+    for step, value in enumerate(values[:cut]):
+        before.update(step, value)
+
+    after.load_state_dict(before.state_dict())
+    for step, value in enumerate(values[cut:], start=cut):
+        after.update(step, value)
+
+    assert after.state_dict() == whole.state_dict()
+
+
+def test_another_metric_is_watched_from_the_start():
+    stop = EarlyStop("log_loss", patience=2)
+
+    stop.load_state_dict(EarlyStop("auc", patience=2, best=0.7, best_step=1, waited=2).state_dict())
+
+    assert (stop.best, stop.waited) == (None, 0)

@@ -1,0 +1,116 @@
+"""Metrics of all tasks, fed batch by batch."""
+
+import pyarrow as pa
+import torch
+
+from penstock.metrics.auc import AUC
+from penstock.metrics.exact_auc import ExactAUC
+from penstock.metrics.grouped_auc import GroupedAUC
+from penstock.metrics.wiring import BoundMetric
+from penstock.runtime.budget import Share
+from penstock.tensors.batch import Batch
+from penstock.tensors.record_batch import RecordBatchTensor
+from penstock.training.task_metrics import TaskMetrics
+
+CLICKS = Batch(
+    labels={"click": torch.tensor([0.0, 1.0])},
+    reserves=RecordBatchTensor(pa.RecordBatch.from_pydict({"user_id": ["ann", "bob"]})),
+)
+ANN_CLICKS = Batch(
+    labels={"click": torch.tensor([1.0, 1.0])},
+    reserves=RecordBatchTensor(pa.RecordBatch.from_pydict({"user_id": ["ann", "ann"]})),
+)
+
+
+def auc_metrics() -> TaskMetrics:
+    return TaskMetrics({"auc": BoundMetric("auc", AUC(100), "probs", "click")})
+
+
+def test_predictions_of_autocast_are_understood():
+    metrics = auc_metrics()
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7], dtype=torch.bfloat16)}, CLICKS)
+
+    assert metrics.compute() == {"auc": 1.0}
+
+
+def test_what_was_counted_is_saved_and_goes_on():
+    before, after = auc_metrics(), auc_metrics()
+    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+
+    after.load_state_dict(before.state_dict())
+    for metrics in (before, after):
+        metrics.update({"probs": torch.tensor([0.9, 0.1])}, CLICKS)
+
+    assert after.compute() == before.compute() == {"auc": 0.25}
+    after.reset()
+    assert after.compute()["auc"] != after.compute()["auc"]  # undefined
+
+
+def test_a_grouping_key_is_a_column_that_the_batch_carries_along():
+    class Listening(AUC):
+        def update(self, preds, target, groups):
+            self.groups = groups.to_pylist()
+
+    listening = Listening()
+    bound = BoundMetric("listening", listening, "probs", "click", grouping_key="user")
+
+    TaskMetrics({"listening": bound}, {"user": "user_id"}).update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+
+    assert listening.groups == ["ann", "bob"]
+
+
+def test_what_there_is_to_say_about_a_value_is_told_beside_it():
+    metrics = auc_metrics()
+    assert metrics.remarks() == {"auc": "no rows"}
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert metrics.remarks() == {}
+
+    metrics.update({"probs": torch.tensor([0.2, float("nan")])}, CLICKS)
+    assert metrics.remarks() == {"auc": "without 1 row whose prediction is NaN"}
+
+
+def test_a_mean_over_groups_says_how_many_there_were():
+    grouped = BoundMetric("grouped_auc", GroupedAUC(), "probs", "click", "user")
+    metrics = TaskMetrics({"grouped_auc": grouped}, {"user": "user_id"})
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert metrics.remarks() == {"grouped_auc": "no group with both classes"}
+
+    metrics.update({"probs": torch.tensor([0.9, float("nan")])}, ANN_CLICKS)
+    assert metrics.remarks() == {
+        "grouped_auc": "1 of 2 groups have both classes; without 1 row whose prediction is NaN"
+    }
+
+
+def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
+    before = auc_metrics()
+    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    after = TaskMetrics({"auc": BoundMetric("auc", AUC(50), "probs", "click")})
+
+    after.load_state_dict(before.state_dict())
+
+    assert after.remarks() == {"auc": "no rows"}
+    assert "the metric 'auc' counted otherwise so far and starts anew" in caplog.text
+
+
+def test_rows_on_disk_go_at_the_end_of_a_block(tmp_path):
+    exact = ExactAUC(limit_bytes=24, folder=tmp_path)
+
+    with TaskMetrics({"auc": BoundMetric("auc", exact, "probs", "click")}) as metrics:
+        metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+        assert list(tmp_path.iterdir())
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():
+    share = Share("evaluation metrics", 1000)
+    metrics = TaskMetrics({"auc": BoundMetric("auc", ExactAUC(), "probs", "click")}, share=share)
+
+    metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
+    assert share.peak_bytes == 2 * 24
+
+    metrics.compute()
+    assert (share.peak_bytes, share.held_bytes) == (4 * 2 * 24, 0)
