@@ -24,7 +24,7 @@ import yaml
 
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.sample_data.write import write_sample_data
-from penstock.runtime.cores import available_cores
+from penstock.runtime.world import available_cores
 from penstock.store.manifest import Manifest
 
 EXTRACT_FOLDER = Path(__file__).parents[1] / "examples" / "game"

@@ -34,9 +34,8 @@ from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.readers.origin import with_row_ids
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import available_cores
 from penstock.runtime.memory import tree_bytes
-from penstock.runtime.state import State
+from penstock.runtime.world import State, available_cores
 
 if TYPE_CHECKING:
     from penstock.tensors.loader import BatchLoader

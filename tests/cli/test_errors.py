@@ -69,11 +69,4 @@ def test_debug_shows_where_a_mistake_was_found(desk: Desk):
 
     assert str(done.exception) == "nowhere.yaml: there is no such file"
     assert done.exit_code == 1
-
-
-def test_debug_of_one_command_does_not_last(desk: Desk):
-    desk.penstock("--debug", "train", "nowhere.yaml")
-
-    done = desk.penstock("train", "nowhere.yaml")
-
-    assert done.stderr == "error: nowhere.yaml: there is no such file\n"
+    assert desk.penstock("train", "nowhere.yaml").stderr == "error: nowhere.yaml: there is no such file\n"

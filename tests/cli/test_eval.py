@@ -7,7 +7,7 @@ import pytest
 from tests.cli.desk import Desk
 
 
-@pytest.mark.parametrize("which", [[], ["--checkpoint_path", "latest"], ["--checkpoint-path", "best"]])
+@pytest.mark.parametrize("which", [[], ["--checkpoint-path", "best"]])
 def test_tells_the_metrics_of_a_checkpoint(trained_desk: Desk, which: list[str]):
     trained = json.loads((trained_desk.folder / "run" / "eval_result.jsonl").read_text())
 

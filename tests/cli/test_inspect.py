@@ -119,14 +119,3 @@ def test_a_store_of_several_splits(desk: Desk):
     assert text[:3] == ["store (parquet)", "  samples: 28", "  splits: train 22, val 3, test 3"]
     assert found["splits"] == {"train": 22, "val": 3, "test": 3}
     assert [row["split"] for row in found["arrays"]] == ["train"] * 5 + ["val"] * 5 + ["test"] * 5
-
-
-def test_a_torn_batch_file_is_one_line(desk: Desk):
-    write_batches(desk.folder / "batches", (5,))
-    path = desk.folder / "batches" / "batch_0000.batch"
-    path.write_bytes(path.read_bytes()[:1000])
-
-    done = desk.penstock("inspect", "batches")
-
-    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("error: batches/batch_0000.batch: has 1000 bytes but was written with ")

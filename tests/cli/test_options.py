@@ -13,7 +13,7 @@ def trained(desk: Desk, *words: str) -> "penstock.RunConfig":
     return penstock.load_run("run/run.yaml")
 
 
-@pytest.mark.parametrize("option", ["--train_input_path", "--train-input-path", "--train_input-path"])
+@pytest.mark.parametrize("option", ["--train-input-path", "--train_input-path"])
 def test_hyphen_and_underscore_are_the_same(desk: Desk, option: str):
     desk.write_clicks("other.parquet")
 
@@ -44,12 +44,6 @@ def test_paths_come_first_then_edits_then_the_edits_of_json(desk: Desk):
     assert run.memory.limit == 6 * 2**30
     assert run.data_config.batch_size == 2
     assert run.train_config.num_epochs == 3
-
-
-def test_the_last_of_two_edits_counts(desk: Desk):
-    run = trained(desk, "--set", "data_config.batch_size=5", "--set", "data_config.batch_size=3")
-
-    assert run.data_config.batch_size == 3
 
 
 def test_fine_tuning_is_an_option_too(trained_desk: Desk):

@@ -6,10 +6,6 @@ from tests.cli.desk import CLICKS, Change, Desk
 
 TEXTS = list("abcdef")
 BY_COST = ("batch_size: 4", "batch_size: 4\n  batch_cost_size: 10\n  sample_cost_field: cost")
-BY_LENGTH = (
-    "batch_size: 4",
-    'batch_size: 4\n  batch_cost_size: 10\n  sample_cost: "sum_of_lengths(item_id)"',
-)
 BUCKETED = ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  bucket_by: item_id")
 WEIGHTED = ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fields: [weight]")
 
@@ -20,30 +16,20 @@ NO_LENGTH = "column 'item_id': is of type int64; only lists and texts of several
 @pytest.mark.parametrize(
     ("change", "columns", "line"),
     [
-        (None, {"click": TEXTS}, "column 'click': is a string; a label is a number"),
         (WEIGHTED, {"weight": TEXTS}, "column 'weight': is a string; a sample weight is a number"),
         (
             BY_COST,
             {"cost": TEXTS},
             "column 'cost': is of type string; a cost is a number (data_config.sample_cost_field)",
         ),
-        (
-            BY_LENGTH,
-            {},
-            f"{NO_LENGTH} (data_config.sample_cost)",
-        ),
-        (
-            BUCKETED,
-            {},
-            f"{NO_LENGTH} (data_config.bucket_by)",
-        ),
+        (BUCKETED, {}, f"{NO_LENGTH} (data_config.bucket_by)"),
     ],
-    ids=["label", "sample weight", "cost", "cost by length", "bucket_by"],
+    ids=["sample weight", "cost", "bucket_by"],
 )
 def test_a_column_of_a_type_that_its_use_does_not_allow(
-    desk: Desk, command: str, change: Change | None, columns: dict[str, list[str]], line: str
+    desk: Desk, command: str, change: Change, columns: dict[str, list[str]], line: str
 ):
-    desk.write_run(*filter(None, [change]))
+    desk.write_run(change)
     desk.write_clicks(**columns)
 
     done = desk.penstock(command, "run.yaml")

@@ -131,16 +131,6 @@ def test_a_damaged_batch_file_comes_back(games: Desk):
     assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
 
 
-def test_a_merge_tells_what_it_found_there(games: Desk):
-    games.penstock("prep", "prep.yaml")
-
-    again = games.penstock("merge", "prep.yaml")
-    other = games.penstock("merge", "prep.yaml", "--set", "preprocessing.shuffle=true")
-
-    assert again.stdout.startswith("whole     store has all samples of 3 batch files already: train 9; ")
-    assert other.stdout.splitlines()[1] == "replaced  the store that was there, with other shuffle"
-
-
 def test_what_is_wrong_is_one_line(games: Desk):
     games.penstock("prep", "prep.yaml")
     changed = games.penstock("prep", "prep.yaml", "--set", "preprocessing.batch_size=5")
@@ -162,18 +152,6 @@ def test_what_is_wrong_is_one_line(games: Desk):
         "prep", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples", "--restart"
     )
     assert unfinished.stderr.startswith("error: extract 'rawgame:smaples': 'rawgame' has no 'smaples'")
-
-
-def test_an_unfinished_preparation_is_not_merged(games: Desk):
-    games.penstock("prep", "prep.yaml", "--skip-merge")
-    Path("batches/manifest.json").unlink()
-
-    done = games.penstock("merge", "prep.yaml")
-
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1] == (
-        "error: batches: its batch files are not finished; run penstock prep, which goes on with them"
-    )
 
 
 def test_a_failing_file_is_one_line_and_a_traceback_when_asked_for(games: Desk):
@@ -224,29 +202,6 @@ def test_an_interrupt_that_extract_raises_is_one(games: Desk):
     done = games.penstock("prep", "prep.yaml")
 
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (
-        130,
-        "error: stopped: what is done is kept; run the same again to go on",
-    )
-
-
-def test_a_damaged_preparation_begins_anew(games: Desk):
-    games.penstock("prep", "prep.yaml")
-    Path("batches/preparation.json").write_text("{")
-
-    damaged = games.penstock("prep", "prep.yaml")
-    anew = games.penstock("prep", "prep.yaml", "--restart")
-
-    assert damaged.stderr.splitlines()[-1] == (
-        "error: batches/preparation.json: is damaged or no penstock preparation; begin anew with penstock prep "
-        "--restart, which removes what is done"
-    )
-    assert (anew.exit_code, anew.stdout[:26]) == (0, "prepared  9 samples of 2 f"), anew.stderr
-
-
-def test_ctrl_c_before_the_first_sample(games: Desk):
-    Path("raw/game_0.txt").write_text("here\nwait 600\n")
-
-    assert interrupted(games.folder, Path("raw/game_0.txt.here"), "true") == (
         130,
         "error: stopped: what is done is kept; run the same again to go on",
     )

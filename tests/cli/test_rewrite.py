@@ -1,6 +1,5 @@
 """`penstock rewrite`: any format in, well-sized Parquet out."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,7 +23,9 @@ def rows_of(desk: Desk, folder: str) -> list[tuple[object, ...]]:
 
 
 def test_in_the_order_of_the_input(desk: Desk):
-    done = desk.penstock("rewrite", "clicks.parquet", "out")
+    desk.penstock("rewrite", "clicks.parquet", "out", "--columns", "click")
+
+    done = desk.penstock("rewrite", "clicks.parquet", "out", "--overwrite")
 
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[:2] == [
@@ -62,25 +62,10 @@ def test_some_columns_in_another_compression(desk: Desk):
     assert footer.row_group(0).column(0).compression == "SNAPPY"
 
 
-def write_csv(desk: Desk) -> str:
-    pyarrow.csv.write_csv(pa.table(CLICKS), desk.folder / "clicks.csv")
-    return "clicks.csv"
-
-
 def write_compressed_csv(desk: Desk) -> str:
     with pa.CompressedOutputStream(str(desk.folder / "clicks.csv.gz"), "gzip") as sink:
         pyarrow.csv.write_csv(pa.table(CLICKS), sink)
     return "clicks.csv.gz"
-
-
-def write_arrow(desk: Desk) -> str:
-    pyarrow.feather.write_feather(pa.table(CLICKS), str(desk.folder / "clicks.arrow"))
-    return "clicks.arrow"
-
-
-def write_json(desk: Desk) -> str:
-    desk.write("clicks.jsonl", "".join(f"{json.dumps(row)}\n" for row in pa.table(CLICKS).to_pylist()))
-    return "clicks.jsonl"
 
 
 def write_tfrecord(desk: Desk) -> str:
@@ -94,11 +79,11 @@ def write_numpy(desk: Desk) -> str:
 
 
 NO_NULLS = CLICKS | {"price": [0.5, 1.5, 2.0, 2.5, 3.5, 4.5]}
-WRITERS = [write_csv, write_compressed_csv, write_arrow, write_json, write_tfrecord]
+WRITERS = [write_compressed_csv, write_tfrecord]
 
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
-def test_every_format(desk: Desk, write):
+def test_other_formats(desk: Desk, write):
     done = desk.penstock("rewrite", write(desk), "out", "--shuffle", "--verify")
 
     assert done.exit_code == 0, done.stderr
@@ -115,16 +100,10 @@ def test_arrays(desk: Desk):
 def test_text_without_a_header(desk: Desk):
     desk.write("clicks.txt", "1|0.5|a\n2||b\n")
 
-    named = desk.penstock("rewrite", "clicks.txt", "named", "--no-header", "--delimiter", "|")
     words = ["--no-header", "--delimiter", "|", "--fields", "user:STRING;price:FLOAT;city:STRING"]
     declared = desk.penstock("rewrite", "clicks.txt", "declared", *words)
 
-    assert (named.exit_code, declared.exit_code) == (0, 0), named.stderr + declared.stderr
-    assert pq.read_table(desk.folder / "named").to_pydict() == {
-        "c0": [1, 2],
-        "c1": [0.5, None],
-        "c2": ["a", "b"],
-    }
+    assert declared.exit_code == 0, declared.stderr
     assert pq.read_table(desk.folder / "declared").to_pydict() == {
         "user": ["1", "2"],
         "price": [0.5, None],
@@ -164,16 +143,6 @@ def test_a_mistake_is_one_line_and_leaves_nothing(desk: Desk, words, message):
     assert desk.content() == before
 
 
-def test_a_folder_that_is_not_empty(desk: Desk):
-    desk.penstock("rewrite", "clicks.parquet", "out")
-
-    done = desk.penstock("rewrite", "clicks.parquet", "out")
-    again = desk.penstock("rewrite", "clicks.parquet", "out", "--overwrite")
-
-    assert done.stderr == "error: out: is not empty; choose another folder, or replace it with --overwrite\n"
-    assert again.exit_code == 0
-
-
 STOPPED = """
 import os, signal, sys
 from penstock.cli.app import app
@@ -189,19 +158,18 @@ app()
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_stop_leaves_nothing(desk: Desk, name, code):
+def test_a_stop_leaves_nothing(desk: Desk):
     before = desk.content()
     source = os.path.dirname(os.path.dirname(penstock.__file__))
 
     done = subprocess.run(
-        [sys.executable, "-c", STOPPED, "rewrite", "clicks.parquet", "out", name],
+        [sys.executable, "-c", STOPPED, "rewrite", "clicks.parquet", "out", "SIGTERM"],
         env=os.environ | {"PYTHONPATH": source},
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert done.returncode == code
+    assert done.returncode == 143
     assert done.stderr.splitlines()[-1] == "error: stopped: nothing was written"
     assert desk.content() == before

@@ -1,10 +1,9 @@
-"""`penstock train`: what it tells and what it leaves."""
+"""`penstock train`: what it reports and what it leaves."""
 
 import json
 import shutil
 from pathlib import Path
 
-import pytest
 from typer.testing import Result
 
 from penstock.run.run_file import load_run
@@ -25,8 +24,8 @@ def test_tells_what_it_did(desk: Desk):
     assert told["report"] == "run/report.html"
 
 
-def test_a_key_without_effect_is_told_once(desk: Desk):
-    desk.write_run(IGNORED)
+def test_what_has_no_effect_is_reported_once(desk: Desk):
+    desk.write_run(IGNORED, *UNUSED)
 
     done = desk.penstock("train", "run.yaml")
 
@@ -35,20 +34,11 @@ def test_a_key_without_effect_is_told_once(desk: Desk):
         "warning: train_config.delta_embedding_dump_config: ignored (changed embeddings are not dumped)"
     )
     assert done.stderr.count("delta_embedding_dump_config") == 1
-
-
-def test_a_feature_that_no_group_has_is_told_once(desk: Desk):
-    desk.write_run(*UNUSED)
-
-    done = desk.penstock("train", "run.yaml")
-
-    assert done.exit_code == 0, done.stderr
     assert done.stderr.count("1 of 3 features are in no feature group and are not read: item\n") == 1
 
 
-@pytest.mark.parametrize("option", ["--continue_train", "--resume"])
-def test_continues(trained_desk: Desk, option: str):
-    done = trained_desk.penstock("train", "run.yaml", option, "--set", "train_config.num_epochs=2")
+def test_continues(trained_desk: Desk):
+    done = trained_desk.penstock("train", "run.yaml", "--resume", "--set", "train_config.num_epochs=2")
 
     assert done.exit_code == 0, done.stderr
     assert "continuing from run/checkpoints/step-2" in done.stderr
@@ -245,19 +235,3 @@ def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk:
 
     assert done.stderr == "error: stopped before the first step: nothing was trained, and nothing is saved\n"
     assert done.exit_code == 130
-
-
-def test_a_run_that_had_ended_has_no_speed(trained_desk: Desk):
-    done = trained_desk.penstock("train", "run.yaml", "--continue_train")
-
-    assert done.stdout.startswith("trained   2 steps, 1 epoch, 6 rows\neval      ")
-
-
-def test_check_tells_of_histograms_that_are_never_written(desk: Desk):
-    desk.write_run(("  num_epochs: 1\n", "  num_epochs: 1\n  tensorboard_summaries: [loss, gradient]\n"))
-
-    told = "warning: train_config.tensorboard_summaries: gradient is never written; set train_config.histogram_steps"
-    for command in ("check", "train"):
-        assert desk.penstock(command, "run.yaml").stderr.count(told) == 1
-    quiet = desk.penstock("check", "run.yaml", "--set", "train_config.use_tensorboard=false")
-    assert "never written" not in quiet.stderr

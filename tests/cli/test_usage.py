@@ -23,7 +23,6 @@ from tests.cli.desk import Desk
             "predict run.yaml --predict_input_path a --predict_output_path b --limit 0",
             "--limit: is 0; give 1 or more (see penstock predict --help)",
         ),
-        ("sample-data --rows 0 --out x", "--rows: is 0; give 1 or more (see penstock sample-data --help)"),
         ("demo --rows -5", "--rows: is -5; give 1000 or more (see penstock demo --help)"),
         (
             "sample-data --rows many --out x",

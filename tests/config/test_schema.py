@@ -1,4 +1,7 @@
-from penstock.config.schema import json_schema
+"""JSON Schema of a run file."""
+
+from penstock.config.schema import field_docs, json_schema
+from penstock.config.section import Paths, Section
 from tests.config.toy import Run
 
 SCHEMA = json_schema(Run)
@@ -39,9 +42,36 @@ def test_an_optional_group_may_be_empty():
     assert length["oneOf"] == [*members, {"not": {"anyOf": members}}]
 
 
-def test_markers_are_told():
+def test_markers_are_described():
     properties = SECTIONS["DataConfig"]["properties"]
 
     assert properties["quota"]["description"] == "Ignored: Penstock has no quotas."
     assert properties["fg_encoded"]["description"] == "Old name; use fg_mode instead."
     assert properties["fg_encoded"]["deprecated"] is True
+
+
+class Limits(Section):
+    size: int = 0
+    """How large."""
+
+    plain: int = 0
+    files: Paths = ""
+    """Which files.
+
+    All of them."""
+
+
+class NarrowLimits(Limits):
+    size: int = 1
+    """How large, at most 10."""
+
+
+def test_a_field_is_described_by_the_newest_docstring_under_it():
+    assert field_docs(Limits) == {"size": "How large.", "files": "Which files.\n\nAll of them."}
+    assert field_docs(NarrowLimits) == field_docs(Limits) | {"size": "How large, at most 10."}
+
+
+def test_editors_know_both_forms_of_paths():
+    forms = json_schema(Limits)["properties"]["files"]["anyOf"]
+
+    assert [form["type"] for form in forms] == ["string", "array"]

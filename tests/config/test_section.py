@@ -1,7 +1,16 @@
+"""What a section takes, and what its fields report about themselves."""
+
+from pathlib import Path
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from tests.config.toy import Adam, DataConfig, Mode, Sgd, TrainConfig
+from penstock.config.check import Notices, notices
+from penstock.config.errors import ConfigError, Problem
+from penstock.config.load import load_section, parse_section
+from penstock.config.section import Paths, Section
+from tests.config.toy import Adam, DataConfig, Run, Sgd, TrainConfig
 
 
 def test_scalars_are_strict_but_an_integer_is_a_number():
@@ -11,23 +20,56 @@ def test_scalars_are_strict_but_an_integer_is_a_number():
             Adam.model_validate(data)
 
 
-def test_enums_are_written_by_name():
-    assert DataConfig.model_validate({"fg_mode": "FG_DAG"}).fg_mode is Mode.FG_DAG
-
-
 def test_the_chosen_member_of_a_group():
     train = TrainConfig(sgd_optimizer=Sgd(lr=0.5))
 
     assert train.chosen("optimizer") == ("sgd_optimizer", Sgd(lr=0.5))
     assert train.chosen("length") is None
-
-
-def test_two_members_of_a_group_exclude_each_other():
-    with pytest.raises(
-        ValidationError, match="only one of adam_optimizer, sgd_optimizer may be set; both are"
-    ):
+    with pytest.raises(ValidationError, match="only one of adam_optimizer, sgd_optimizer may be set; both"):
         TrainConfig(sgd_optimizer=Sgd(), adam_optimizer=Adam())
 
 
-def test_what_was_written_is_remembered():
+def test_what_was_written_is_kept():
     assert DataConfig.model_validate({"shuffle": False}).model_fields_set == {"shuffle"}
+
+
+class Reading(Section):
+    files: Paths = ""
+
+
+@pytest.mark.parametrize(
+    ("written", "paths"), [("a, b/*", "a, b/*"), (["a", "b/*"], "a,b/*"), ([], "")], ids=str
+)
+def test_paths_are_a_string_or_a_list(written: Any, paths: str):
+    assert Reading.model_validate({"files": written}).files == paths
+
+
+def test_a_list_of_something_else_than_paths(tmp_path: Path):
+    (tmp_path / "run.yaml").write_text("files: [a.csv, 3]\n")
+
+    with pytest.raises(ConfigError, match=r"files: 3 in the list is no path"):
+        load_section(Reading, tmp_path / "run.yaml")
+
+
+def test_written_fields_with_markers_are_listed():
+    text = "data_config: {quota: x, fg_encoded: true}\ntrain_config: {mixed_precision: BF16}"
+    found = parse_section(Run, text, "yaml").notices
+
+    assert notices(Run()) == Notices()
+    assert found == Notices(
+        ignored=(Problem(("data_config", "quota"), "Penstock has no quotas"),),
+        legacy=(Problem(("data_config", "fg_encoded"), "fg_mode"),),
+        later=(Problem(("train_config", "mixed_precision"), "mixed precision is not available yet"),),
+    )
+    assert found.lines() == [
+        "data_config.fg_encoded: old name, use fg_mode instead",
+        "data_config.quota: ignored (Penstock has no quotas)",
+    ]
+
+
+def test_what_entries_of_a_list_share_is_reported_once():
+    ignored = [Problem(("feature_configs", index, "id_feature", "stub_type"), "why") for index in range(26)]
+
+    assert Notices(ignored=tuple(ignored)).lines() == [
+        "feature_configs[].id_feature.stub_type (26 times): ignored (why)"
+    ]

@@ -1,3 +1,5 @@
+"""Run files as they are written."""
+
 from penstock.config.load import parse_section
 from penstock.config.write import dump_json, dump_text, dump_yaml
 from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig

@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from penstock.config.markers import Ignored, Later, Legacy, Refused
-from penstock.config.section import Section
+from penstock.config.section import Ignored, Later, Legacy, Refused, Section
 from penstock.config.sizes import MIB, ByteSize
 
 

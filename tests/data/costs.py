@@ -10,7 +10,7 @@ from penstock.data.cut_cost import CostCut, cut_by_cost
 from penstock.data.row_cost import cost_of_column
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class ColumnStream(RecordStream):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string())])
 

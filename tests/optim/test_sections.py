@@ -28,9 +28,11 @@ def test_a_written_schedule_has_one_rate_for_each_size():
 
 
 def test_tables_cannot_have_an_optimizer_of_ones_own():
-    found = key_problems({"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}, SparseOptimizer)
+    found = key_problems(
+        {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}, SparseOptimizer
+    ).problems
 
-    assert [(finding.place, finding.message) for finding in found] == [
+    assert [(problem.path, problem.message) for problem in found] == [
         (
             ("custom_optimizer",),
             (

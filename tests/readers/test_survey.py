@@ -15,7 +15,7 @@ from penstock.readers.reading import read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import most_lanes
+from penstock.runtime.world import most_lanes
 from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet
 
 

@@ -4,7 +4,7 @@ import json
 import math
 
 from penstock.observe.evaluation_record import evaluation_record, recalled, told
-from penstock.runtime.journal import Journal
+from penstock.runtime.durable import Journal
 from penstock.training.evaluate import Evaluation
 from penstock.training.progress import TrainingProgress
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.run.model_dir import ModelDir
-from penstock.runtime.versions import installed_versions
+from penstock.runtime.world import installed_versions
 
 
 def test_every_file_has_its_place(tmp_path):

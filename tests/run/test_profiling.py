@@ -21,9 +21,12 @@ def profiled(folder: Path, num_steps: int) -> list[tuple[Any, Path]]:
     return told
 
 
-def test_ten_steps_are_traced_after_one_that_passes_and_one_that_warms_up(tmp_path: Path) -> None:
+def test_ten_steps_are_traced_after_one_that_passes_and_one_that_warms_up(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     [(operators, path)] = profiled(tmp_path, 30)
 
+    assert capfd.readouterr().err == ""
     assert path.parent == tmp_path / "profile"
     names = [event.get("name") for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]]
     assert names.count("aten::mm") == 10

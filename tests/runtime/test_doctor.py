@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.config.sizes import GIB, MIB
-from penstock.runtime import doctor_facts
-from penstock.runtime.doctor import Finding, diagnose
-from penstock.runtime.doctor_facts import Facts, run_python
+from penstock.runtime import doctor
+from penstock.runtime.doctor import Facts, Finding, diagnose, run_python
 
 HEALTHY = Facts(
     versions={
@@ -38,12 +37,6 @@ def failures(facts: Facts) -> list[Finding]:
 
 def test_a_healthy_machine_has_nothing_to_fix():
     assert failures(HEALTHY) == []
-
-
-def test_a_healthy_gpu_machine_has_nothing_to_fix():
-    facts = with_versions(torch="2.13.0", fbgemm_gpu_cpu=None, fbgemm_gpu="1.8.0")
-
-    assert failures(replace(facts, torch_is_cuda=True)) == []
 
 
 def test_the_next_family_passes_and_says_it_is_not_the_tested_one():
@@ -86,14 +79,6 @@ def test_the_next_family_passes_and_says_it_is_not_the_tested_one():
                 "torchrec",
                 "is 1.7.0; torch 2.13.0+cpu goes with torchrec 1.8",
                 "python -m pip install --no-deps torchrec==1.8.0",
-            ),
-        ),
-        (
-            with_versions(fbgemm_gpu_cpu="1.9.0"),
-            Finding(
-                "fbgemm-gpu-cpu",
-                "is 1.9.0; torch 2.13.0+cpu goes with fbgemm-gpu-cpu 1.8",
-                "python -m pip install --no-deps fbgemm-gpu-cpu==1.8.0",
             ),
         ),
         (
@@ -249,14 +234,8 @@ def test_a_cure_is_told_only_where_it_works(
         statements.append(statement)
         return "", answers[len(statements) - 1]
 
-    monkeypatch.setattr(doctor_facts, "run_python", run)
+    monkeypatch.setattr(doctor, "run_python", run)
 
-    assert doctor_facts.try_bf16() == found
-    with_cure = [doctor_facts.BF16_CURE in statement for statement in statements]
+    assert doctor.try_bf16() == found
+    with_cure = [doctor.BF16_CURE in statement for statement in statements]
     assert with_cure == [False, True][: len(statements)]
-
-
-def test_the_cure_is_in_effect_when_it_is_tried():
-    statement = doctor_facts.with_bf16_cure("import os; print(os.environ['ONEDNN_MAX_CPU_ISA'])")
-
-    assert run_python(statement) == ("AVX512_CORE_BF16", "")

@@ -8,12 +8,7 @@ import threading
 
 import pytest
 
-from penstock.runtime.interrupts import StopRequest, stop_on_signal
-
-
-def test_nobody_has_asked():
-    with stop_on_signal() as request:
-        assert not request
+from penstock.runtime.interrupts import stop_on_signal
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -26,8 +21,8 @@ def test_the_first_signal_asks_to_stop_and_names_the_exit_code(number, exit_code
         assert request.exit_code == exit_code
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_work_that_may_be_left_anywhere_is_left_at_once(number):
+def test_work_that_may_be_left_anywhere_is_left_at_once():
+    number = signal.SIGTERM
     with stop_on_signal(at_once=True) as request:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
@@ -80,7 +75,3 @@ def test_the_second_signal_ends_the_process_at_once():
     )
 
     assert (ended.returncode, ended.stdout) == (143, "goes on\n")
-
-
-def test_a_request_of_ones_own_is_empty():
-    assert not StopRequest()

@@ -1,12 +1,18 @@
-"""The memory monitor sees real bytes, of children too, and says which stage had them."""
+"""The bytes there are, and those that the process tree takes: of children too, and in which stage."""
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.config.sizes import MIB
-from penstock.runtime.memory import MemoryMonitor, tree_bytes
+import psutil
+import pytest
+
+from penstock.config.sizes import GIB, MIB
+from penstock.runtime import memory
+from penstock.runtime.memory import MemoryMonitor, limit_of, memory_of_machine, process_tree, tree_bytes
+from penstock.runtime.sections import MemorySection
 from tests.waiting import wait_until
 
 
@@ -92,3 +98,67 @@ def test_exceeding_the_limit_is_told():
         pass
 
     assert monitor.report.exceeded
+
+
+PARENT = (
+    "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=sys.stdin); "
+    "print(child.pid, flush=True); child.wait()"
+)
+
+
+def start_parent(started: list[subprocess.Popen[str]]) -> None:
+    words = [sys.executable, "-c", PARENT]
+    started.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+def test_children_of_children_belong_to_a_process(monkeypatch: pytest.MonkeyPatch, has_files: bool):
+    """Also those that another thread started, and where the kernel has no files of children."""
+
+    def missing(pid: int) -> list[int]:
+        raise FileNotFoundError(pid)
+
+    if not has_files:
+        monkeypatch.setattr(memory, "_descendants", missing)
+    started: list[subprocess.Popen[str]] = []
+    thread = threading.Thread(target=start_parent, args=(started,))
+    thread.start()
+    thread.join()
+    with started[0] as parent:
+        assert parent.stdout is not None
+        grandchild = int(parent.stdout.readline())
+        tree = [process.pid for process in process_tree(psutil.Process())]
+        parent.communicate()
+
+    assert tree[0] == psutil.Process().pid
+    assert {parent.pid, grandchild} <= {*tree}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([f"{64 * MIB}\n", f"{32 * MIB}"], 32 * MIB),
+        ([f"{32 * MIB}", "max"], 32 * MIB),
+        (["max\n", "", "9223372036854771712\n"], None),
+    ],
+)
+def test_the_smallest_limit_of_machine_and_containers_counts(tmp_path, texts, expected):
+    files = [tmp_path / f"limit_{index}" for index in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+
+    found = memory_of_machine((tmp_path / "absent", *files))
+
+    assert found == (expected or psutil.virtual_memory().total)
+
+
+def test_the_limit_of_the_run_file_or_sixty_percent_of_the_machine(monkeypatch):
+    monkeypatch.setattr(memory, "memory_of_machine", lambda: 1001)
+
+    assert limit_of(MemorySection(limit="1GiB")) == GIB
+    assert limit_of(MemorySection()) == 600
+
+
+def test_a_limit_without_a_unit_is_likely_a_mistake():
+    with pytest.raises(ValueError, match="is 4 bytes; a run needs at least 16MiB"):
+        MemorySection.model_validate({"limit": 4})

@@ -1,9 +1,11 @@
-"""The world, from torchrun's environment or alone."""
+"""What this process is: rank, cores, packages."""
+
+from importlib.metadata import version
 
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.world import World
+from penstock.runtime.world import World, compute_threads, installed_versions, tile_from_environment
 
 
 def test_alone_without_torchrun():
@@ -26,3 +28,31 @@ def test_from_torchrun():
 def test_a_wrong_environment_is_refused_in_one_line(environment, text):
     with pytest.raises(ConfigError, match=text):
         World.from_environment(environment)
+
+
+@pytest.mark.parametrize(
+    ("cores", "environment", "threads"),
+    [
+        (1, {}, 1),
+        (16, {}, 15),
+        (2, {"OMP_NUM_THREADS": "2"}, 2),
+        (4, {"OMP_NUM_THREADS": "many"}, 3),
+    ],
+)
+def test_one_core_is_left_for_the_data_unless_the_user_sets_the_threads(cores, environment, threads):
+    assert compute_threads(cores, environment) == threads
+
+
+def test_versions_of_what_decides_the_numbers_of_a_run():
+    assert {"penstock", "torch", "torchrec", "pyarrow", "numpy"} <= installed_versions().keys()
+    assert installed_versions(["pytest", "no-such-package"]) == {"pytest": version("pytest")}
+
+
+@pytest.mark.parametrize(("text", "tile"), [("2", "inputs"), ("3", "embeddings"), ("1", None), ("", None)])
+def test_input_tile_of_older_scripts(text, tile):
+    assert tile_from_environment({"INPUT_TILE": text}) == tile
+
+
+def test_another_input_tile_is_refused():
+    with pytest.raises(ConfigError, match=r"INPUT_TILE is 'two'; expected 2 \(inputs\) or 3 \(embeddings\)"):
+        tile_from_environment({"INPUT_TILE": "two"})

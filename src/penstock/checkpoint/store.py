@@ -14,8 +14,7 @@ from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, Te
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.durable import remove_at_once, sync_path, write_durably
-from penstock.runtime.versions import installed_versions
-from penstock.runtime.world import World
+from penstock.runtime.world import World, installed_versions
 
 if TYPE_CHECKING:
     import torch

@@ -5,23 +5,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.check import check
-from penstock.cli.demo import demo
-from penstock.cli.doctor import doctor
-from penstock.cli.errors import Debug
-from penstock.cli.evaluate import evaluate
-from penstock.cli.inspect import inspect
-from penstock.cli.merge import merge
-from penstock.cli.messages import show_messages
-from penstock.cli.plan import plan
-from penstock.cli.predict import predict
-from penstock.cli.prep import prep
-from penstock.cli.report import report
-from penstock.cli.rewrite import rewrite
-from penstock.cli.sample_data import sample_data
-from penstock.cli.schema import schema
-from penstock.cli.train import train, train_eval
-from penstock.cli.usage import Program
+from penstock.cli.data_commands import inspect, merge, prep, rewrite, sample_data
+from penstock.cli.errors import Debug, Program, show_messages
+from penstock.cli.look_commands import check, demo, doctor, plan, report, schema
+from penstock.cli.train_commands import evaluate, predict, train, train_eval
 
 app = typer.Typer(
     name="penstock",
@@ -38,7 +25,6 @@ app = typer.Typer(
 
 
 def show_version(is_asked: bool) -> None:
-    """Print the version and leave."""
     if is_asked:
         print(f"penstock {installed_version('penstock')}")
         raise typer.Exit

@@ -1,12 +1,16 @@
-"""One line when the user is wrong, a traceback only when asked for."""
+"""What a command says when something is wrong: one line on stderr and an exit code; a traceback only with --debug."""
 
+import logging
 import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from penstock.config.errors import ConfigError, PenstockError
 from penstock.runtime.interrupts import Stopped
@@ -14,6 +18,13 @@ from penstock.runtime.interrupts import Stopped
 EXIT_WRONG = 1
 EXIT_CRASH = 70
 EXIT_STOPPED = 130
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""What unknown commands and options, missing and wrong values have in common; typer has no public name for it."""
+
+_DEBUG = "--debug"
+_EXPECTED_NUMBERS = {"greater_than_equal": "{ge} or more", "int_parsing": "a whole number"}
+"""What an option takes, by the kind of error that its value gives."""
 
 
 class Debug:
@@ -24,9 +35,9 @@ class Debug:
 
 @contextmanager
 def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
-    """Turn what goes wrong inside the block into one line and an exit code.
+    """Turns what goes wrong inside the block into one line and an exit code.
 
-    Problems of the run file that show only when it is used are told with its name too.
+    Problems of the run file that show only when it is used are reported with its name too.
     """
     try:
         yield
@@ -41,7 +52,10 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
     except PenstockError as error:
         if Debug.shown:
             raise
-        fail(str(with_source(error, run_file)), EXIT_WRONG)
+        problems = error.problems if isinstance(error, ConfigError) and not error.source else []
+        if run_file is not None and problems and all(problem.path for problem in problems):
+            error = ConfigError(problems, str(run_file))
+        fail(str(error), EXIT_WRONG)
     except OSError as error:
         if Debug.shown:
             raise
@@ -54,16 +68,89 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
         fail(f"unexpected {kind}: {error} (this is a defect of penstock; run again with --debug)", EXIT_CRASH)
 
 
-def with_source(error: PenstockError, run_file: Path | None) -> PenstockError:
-    """The same error, with the run file in front where it speaks of keys and does not say of which file."""
-    if not isinstance(error, ConfigError) or error.source or run_file is None:
-        return error
-    if not all(problem.path for problem in error.problems):
-        return error
-    return ConfigError(error.problems, str(run_file))
-
-
-def fail(message: str, exit_code: int) -> None:
-    """Print the line and leave."""
+def fail(message: str, exit_code: int) -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     raise typer.Exit(exit_code)
+
+
+class Program(TyperGroup):
+    """The commands; without any, their list."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        if _DEBUG in words:
+            # One may add it behind a command that failed, where it comes to mind.
+            words = [_DEBUG, *(word for word in words if word != _DEBUG)]
+        try:
+            code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+        except UsageError as error:
+            print(f"error: {_usage_line(error)}", file=sys.stderr)
+            code = error.exit_code
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+def _usage_line(error: Any) -> str:
+    """What is wrong, and where the right words are."""
+    message = _wrong_number(error) or str(error.format_message()).rstrip(".")
+    command = error.ctx.command_path if error.ctx is not None else "penstock"
+    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+def _wrong_number(error: Any) -> str | None:
+    """The option, its value, and which numbers it takes; None where the error is another."""
+    from pydantic import ValidationError
+
+    if not isinstance(error.__cause__, ValidationError):
+        return None
+    [problem, *_] = error.__cause__.errors()
+    expected = _EXPECTED_NUMBERS.get(problem["type"])
+    if expected is None:
+        return None
+    value, option = str(problem["input"]), max(error.param.opts, key=len)
+    shown = value if value.removeprefix("-").isdecimal() else repr(value)
+    return f"{option}: is {shown}; give {expected.format(**problem.get('ctx', {}))}"
+
+
+class _Line(logging.Formatter):
+    """The message alone; a warning begins with that word."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        return f"{record.levelname.lower()}: {text}" if record.levelno >= logging.WARNING else text
+
+
+class _Once(logging.Filter):
+    """Each message once: training and evaluation find the same things."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._seen
+        self._seen.add(text)
+        return is_new
+
+
+def show_messages() -> None:
+    """Shows what penstock's packages log as lines on stderr, and hides what others warn of their own future."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Line())
+    handler.addFilter(_Once())
+    logger = logging.getLogger("penstock")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", category=FutureWarning)

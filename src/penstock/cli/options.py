@@ -43,7 +43,7 @@ def load(
     edit_json: str | None = None,
     strict: bool = False,
 ) -> "RunConfig":
-    """The run file after the command line had its say: paths first, then edits in the order given."""
+    """The run file with the changes of the command line: paths first, then edits in the order given."""
     from penstock.run.run_file import load_run_with_notices, tell
 
     given = {path: value for path, value in paths.items() if value is not None}

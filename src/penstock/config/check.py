@@ -1,136 +1,147 @@
-"""Plain data -> every problem it has, in the words of the run file.
+"""Plain data -> every problem it has, in the words of the run file; a section -> what is worth knowing about it.
 
-Two judges look at the data. The first walks over the keys: unknown keys, one-of groups, refused and empty
-fields. The second is pydantic, which judges the values. The first speaks even where the second stops early.
+Two judges look at the data. `key_problems` walks over the keys: unknown keys, one-of groups, refused and empty
+fields. `value_problems` translates what pydantic says of the values. The first sees all, even where the second
+stops early. `notices` lists fields that are ignored, old, or not available yet.
 """
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.config.findings import Finding
-from penstock.config.markers import Refused
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from penstock.config.errors import KeyPath, Problem, format_path
 from penstock.config.nearest import hint, nearest_name
-from penstock.config.paths import KeyPath
-from penstock.config.section import Section, group_problems
+from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Section, group_problems
 from penstock.config.shape import (
     AnyShape,
+    EnumShape,
     FieldShape,
     ListShape,
     MapShape,
+    ScalarShape,
     SectionShape,
     Shape,
+    UnionShape,
     fields_of,
-    is_free_element,
 )
 
-_INT64_BITS = 63
-# Free values are numbers of google.protobuf.Value, which is a double: it holds smaller integers exactly.
-_DOUBLE_BITS = 53
+_REPORTED_ELSEWHERE = frozenset({"extra_forbidden", "one_of"})
+_LIMITS = {
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "multiple_of": "must be a multiple of {multiple_of}",
+    "finite_number": "must be finite",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "literal_error": "expected {expected}",
+}
+_MAX_SHOWN = 60
 
 
-def key_problems(data: Any, root: type[Section]) -> list[Finding]:
+def key_problems(data: Any, root: type[Section]) -> "KeyCheck":
     """What is wrong with the keys of the data of a root section."""
-    return list(_section(data, root, ()))
+    check = KeyCheck()
+    check.section(data, root, ())
+    return check
 
 
-def _section(data: Any, section: type[Section], path: KeyPath) -> Iterator[Finding]:
-    if not isinstance(data, dict):
-        return
-    fields = fields_of(section)
-    told = [key for key in data if key not in fields or _refusals(fields[key])]
-    for key in data:
-        if key in fields:
-            yield from _field(data[key], fields[key], (*path, key))
+@dataclass(slots=True)
+class KeyCheck:
+    """The problems of the keys, and the paths about which nothing more needs to be reported."""
+
+    problems: list[Problem] = field(default_factory=list)
+    excused: set[KeyPath] = field(default_factory=set)
+
+    def section(self, data: Any, section: type[Section], path: KeyPath) -> None:
+        if not isinstance(data, dict):
+            return
+        fields = fields_of(section)
+        written, is_explained = set(), False
+        for key, value in data.items():
+            known = fields.get(key)
+            if known is None:
+                self._unknown(key, data, section, path)
+                is_explained = True
+                continue
+            for marker in known.markers:
+                if isinstance(marker, Refused):
+                    self._add((*path, key), f"cannot be used: {marker.reason}")
+                    is_explained = True
+            if value is not None or not _can_be_null(known):
+                self._value(value, known.shape, (*path, key))
+            # In a one-of group an empty section counts as set, an empty list or mapping does not.
+            is_set = bool(value) if isinstance(known.shape, ListShape | MapShape) else value is not None
+            written |= {known.name} if is_set else set()
+        for group, message in group_problems(section, written):
+            if not (is_explained and written.isdisjoint(section.one_of[group])):
+                self._add(path, message)
+
+    def _add(self, path: KeyPath, message: str) -> None:
+        self.problems.append(Problem(path, message))
+
+    def _unknown(self, key: str, data: dict[str, Any], section: type[Section], path: KeyPath) -> None:
+        known = list(fields_of(section))
+        python_names = {field.name: known_key for known_key, field in fields_of(section).items()}
+        near = python_names.get(key) or nearest_name(key, known)
+        if near is not None and near not in data:
+            self.excused.add((*path, near))
+        guess = f"did you mean '{near}'?" if near else hint(key, known)
+        self._add((*path, key), f"unknown key; {guess}")
+
+    def _value(self, value: Any, shape: Shape, path: KeyPath) -> None:
+        if value is None and not isinstance(shape, AnyShape):
+            is_section = isinstance(shape, SectionShape)
+            instead = "write {} for a section with default values" if is_section else "give it a value"
+            self._add(path, f"is empty; {instead}, or remove the key")
+            self.excused.add(path)
+        elif isinstance(shape, SectionShape):
+            self.section(value, shape.section, path)
+        elif isinstance(shape, ListShape) and isinstance(value, list):
+            for index, item in enumerate(value):
+                self._value(item, shape.item, (*path, index))
+        elif isinstance(shape, MapShape) and isinstance(value, dict):
+            for key, item in value.items():
+                self._scalar(key, path)
+                self._value(item, shape.value, (*path, key))
+        elif isinstance(shape, AnyShape):
+            self._free_value(value, path)
         else:
-            yield _unknown(key, data, section, path)
-    written = {
-        fields[key].name
-        for key, value in data.items()
-        if key in fields and _asks_for_something(value, fields[key])
-    }
-    for group, message in group_problems(section, written):
-        is_missing = written.isdisjoint(section.one_of[group])
-        if not (is_missing and told):
-            yield Finding(path, message)
+            self._scalar(value, path)
 
+    def _free_value(self, value: Any, path: KeyPath) -> None:
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                self._free_value(item, (*path, index))
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self._scalar(key, path)
+                self._free_value(item, (*path, key))
+        else:
+            self._scalar(value, path)
 
-def _asks_for_something(value: Any, field: FieldShape) -> bool:
-    """Whether a member of a one-of group counts as set; an empty section does, an empty list or mapping does not."""
-    if isinstance(field.shape, ListShape | MapShape):
-        return bool(value)
-    return value is not None
-
-
-def _unknown(key: str, data: dict[str, Any], section: type[Section], path: KeyPath) -> Finding:
-    known = list(fields_of(section))
-    python_names = {field.name: known_key for known_key, field in fields_of(section).items()}
-    near = python_names.get(key) or nearest_name(key, known)
-    meant = (*path, near) if near is not None and near not in data else None
-    guess = f"did you mean '{near}'?" if near else hint(key, known)
-    return Finding((*path, key), f"unknown key; {guess}", meant)
-
-
-def _field(value: Any, field: FieldShape, path: KeyPath) -> Iterator[Finding]:
-    for refusal in _refusals(field):
-        yield Finding(path, f"cannot be used: {refusal.reason}")
-    if value is not None or not _can_be_null(field):
-        yield from _value(value, field.shape, path)
-
-
-def _refusals(field: FieldShape) -> list[Refused]:
-    return [marker for marker in field.markers if isinstance(marker, Refused)]
+    def _scalar(self, value: Any, path: KeyPath) -> None:
+        """Values that one syntax can hold and another cannot."""
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            self._add(path, f"is {value}; expected an integer below 2^63")
+            self.excused.add(path)
+        elif isinstance(value, str) and not _is_text(value):
+            self._add(path, "holds half of a surrogate pair, which is not text")
+            self.excused.add(path)
 
 
 def _can_be_null(field: FieldShape) -> bool:
-    """Whether null says what leaving the key out says: `num_workers: null` is 'choose for me'."""
+    """Whether null means what leaving the key out means: `num_workers: null` is 'choose for me'."""
     return not (field.info.is_required() or isinstance(field.shape, SectionShape)) and field.default is None
-
-
-def _value(value: Any, shape: Shape, path: KeyPath) -> Iterator[Finding]:
-    if value is None and not isinstance(shape, AnyShape):
-        is_section = isinstance(shape, SectionShape)
-        instead = "write {} for a section with default values" if is_section else "give it a value"
-        yield Finding(path, f"is empty; {instead}, or remove the key", path)
-    elif isinstance(shape, SectionShape):
-        yield from _section(value, shape.section, path)
-    elif isinstance(shape, ListShape) and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _element(item, shape.item, (*path, index))
-    elif isinstance(shape, MapShape) and isinstance(value, dict):
-        for key, item in value.items():
-            yield from _scalar(key, path, _INT64_BITS)
-            yield from _element(item, shape.value, (*path, key))
-    elif isinstance(shape, AnyShape):
-        yield from _free_value(value, path)
-    else:
-        yield from _scalar(value, path, _INT64_BITS)
-
-
-def _element(value: Any, shape: Shape, path: KeyPath) -> Iterator[Finding]:
-    if is_free_element(shape):
-        yield from _free_value(value, path)
-    if not isinstance(shape, AnyShape):
-        yield from _value(value, shape, path)
-
-
-def _free_value(value: Any, path: KeyPath) -> Iterator[Finding]:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _free_value(item, (*path, index))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _scalar(key, path, _DOUBLE_BITS)
-            yield from _free_value(item, (*path, key))
-    else:
-        yield from _scalar(value, path, _DOUBLE_BITS)
-
-
-def _scalar(value: Any, path: KeyPath, num_bits: int) -> Iterator[Finding]:
-    """Values that one syntax can hold and another cannot."""
-    if isinstance(value, int) and not -(1 << num_bits) <= value < 1 << num_bits:
-        yield Finding(path, f"is {value}; expected an integer below 2^{num_bits}", path)
-    elif isinstance(value, str) and not _is_text(value):
-        yield Finding(path, "holds half of a surrogate pair, which is not text", path)
 
 
 def _is_text(value: str) -> bool:
@@ -139,3 +150,133 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def value_problems(error: ValidationError, root: type[Section]) -> list[Problem]:
+    """What pydantic found. The members of a union complain together, in the same words."""
+    problems = []
+    for detail in error.errors(include_url=False):
+        if detail["type"] not in _REPORTED_ELSEWHERE:
+            path, shape = _path_and_shape(detail["loc"], root)
+            problems.append(Problem(path, _message(detail, shape)))
+    return list(dict.fromkeys(problems))
+
+
+def shown(value: Any) -> str:
+    """A value for a message, in the form of the run file and not too long."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a section"
+    text = "a list" if isinstance(value, list) else repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."
+
+
+def _path_and_shape(location: Iterable[str | int], root: type[Section]) -> tuple[KeyPath, Shape]:
+    """The path of an error as users write it: keys for Python names, without pydantic's notes on unions."""
+    path: list[str | int] = []
+    shape: Shape = SectionShape(root)
+    for part in location:
+        if isinstance(shape, SectionShape):
+            by_name = {field.name: field for field in fields_of(shape.section).values()}
+            field = by_name.get(str(part)) or fields_of(shape.section).get(str(part))
+            if field is None:
+                break
+            path.append(field.key)
+            shape = field.shape
+        elif isinstance(shape, ListShape) and isinstance(part, int):
+            path.append(part)
+            shape = shape.item
+        elif isinstance(shape, MapShape):
+            path.append(part)
+            shape = shape.value
+        else:
+            break
+    return tuple(path), shape
+
+
+def _message(detail: ErrorDetails, shape: Shape) -> str:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "missing":
+        return "is required"
+    if kind == "problem":
+        return detail["msg"]
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "is empty; give it a value"
+    if kind in _LIMITS:
+        return f"is {shown(value)}; {_LIMITS[kind].format(**context)}"
+    if isinstance(shape, EnumShape) and isinstance(value, str):
+        return f"is '{value}'; {hint(value, shape.names)}"
+    if isinstance(shape, EnumShape):
+        return f"is {shown(value)}; expected one of {', '.join(shape.names)}"
+    if kind.endswith(("_type", "_parsing", "_from_float")) or isinstance(shape, ScalarShape | UnionShape):
+        return f"is {shown(value)}; expected {shape.words}"
+    return f"is {shown(value)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+# --- What a section that is right reports about itself ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """Written fields with a marker, in the order of the section.
+
+    A message is the reason why a field is ignored, the new name of an old one, or what is not available yet;
+    without what is `harmless` the run gives the same model.
+    """
+
+    ignored: tuple[Problem, ...] = ()
+    legacy: tuple[Problem, ...] = ()
+    later: tuple[Problem, ...] = ()
+    harmless: tuple[Problem, ...] = ()
+
+    def lines(self) -> list[str]:
+        """What a user should read: each field once for all entries of a list."""
+        return [
+            *(f"{path}: old name, use {new_name} instead" for path, new_name in _counted(self.legacy)),
+            *(f"{path}: ignored ({reason})" for path, reason in _counted(self.ignored)),
+            *(f"{path}: {message}; going on without" for path, message in _counted(self.harmless)),
+        ]
+
+
+def notices(section: Section) -> Notices:
+    """Collects the markers of the fields that were really written."""
+    ignored: list[Problem] = []
+    legacy: list[Problem] = []
+    later: list[Problem] = []
+    harmless: list[Problem] = []
+    for path, marker in _markers(section, ()):
+        if isinstance(marker, Ignored):
+            ignored.append(Problem(path, marker.reason))
+        elif isinstance(marker, Legacy):
+            legacy.append(Problem(path, marker.new_name))
+        elif isinstance(marker, Later):
+            found = harmless if marker.harmless else later
+            found.append(Problem(path, f"{marker.what} is not available yet"))
+    return Notices(tuple(ignored), tuple(legacy), tuple(later), tuple(harmless))
+
+
+def _markers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
+    if isinstance(value, Section):
+        for key, field in fields_of(type(value)).items():
+            item = getattr(value, field.name)
+            if field.name in value.model_fields_set and item is not None:
+                for marker in field.markers:
+                    if not isinstance(marker, Later) or marker.is_asked_for(item, field.default):
+                        yield (*path, key), marker
+                yield from _markers(item, (*path, key))
+    elif isinstance(value, list | tuple | dict):
+        items: Iterable[tuple[str | int, Any]] = (
+            value.items() if isinstance(value, dict) else enumerate(value)
+        )
+        for part, item in items:
+            yield from _markers(item, (*path, part))
+
+
+def _counted(found: Iterable[Problem]) -> Iterator[tuple[str, str]]:
+    """Paths without their indices, each once, with how often they occur."""
+    counts = Counter((re.sub(r"\[\d+\]", "[]", format_path(each.path)), each.message) for each in found)
+    for (path, message), count in counts.items():
+        yield (f"{path} ({count} times)" if count > 1 else path), message

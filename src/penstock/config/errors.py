@@ -1,4 +1,4 @@
-"""Everything penstock raises on purpose.
+"""Everything penstock raises on purpose, and how a problem of a run file is shown.
 
 PenstockError
   ConfigError      the run file is wrong; nothing was started
@@ -8,9 +8,33 @@ PenstockError
   WorkerError      a worker process was killed, crashed or hangs (batching.workers.ends)
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
+
+KeyPath = tuple[str | int, ...]
+"""Keys and indices from the root of a run file down to a value."""
+
+Position = tuple[int, int]
+"""Line and column, both counted from 1."""
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+
+
+def format_path(path: KeyPath | str) -> str:
+    """A path as users write it: feature_configs[3].id_feature.num_buckets."""
+    if isinstance(path, str):
+        return path
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part!r}]"
+    return text
 
 
 class PenstockError(Exception):
@@ -19,16 +43,17 @@ class PenstockError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a run file, and where it stands."""
+    """One thing that is wrong, old or without effect in a run file, and where it stands."""
 
-    path: str
+    path: KeyPath | str
     message: str
     line: int | None = None
     column: int | None = None
 
     def __str__(self) -> str:
-        place = f"line {self.line}, column {self.column}: " if self.line is not None else ""
-        return f"{place}{self.path}: {self.message}" if self.path else f"{place}{self.message}"
+        position = f"line {self.line}, column {self.column}: " if self.line is not None else ""
+        path = format_path(self.path)
+        return f"{position}{path}: {self.message}" if path else f"{position}{self.message}"
 
 
 class ConfigError(PenstockError):
@@ -37,19 +62,16 @@ class ConfigError(PenstockError):
     def __init__(self, problems: Sequence[Problem] | str, source: str | None = None) -> None:
         self.problems = [Problem("", problems)] if isinstance(problems, str) else list(problems)
         self.source = source
-        super().__init__(self._text())
+        prefix = f"{source}: " if source else ""
+        if len(self.problems) == 1:
+            super().__init__(f"{prefix}{self.problems[0]}")
+        else:
+            lines = "\n".join(f"  {problem}" for problem in self.problems)
+            super().__init__(f"{prefix}{len(self.problems)} problems:\n{lines}")
 
     @classmethod
     def at(cls, path: str, message: str) -> Self:
-        """One problem at one place of the run file."""
         return cls([Problem(path, message)])
-
-    def _text(self) -> str:
-        prefix = f"{self.source}: " if self.source else ""
-        if len(self.problems) == 1:
-            return f"{prefix}{self.problems[0]}"
-        lines = "\n".join(f"  {problem}" for problem in self.problems)
-        return f"{prefix}{len(self.problems)} problems:\n{lines}"
 
 
 class DataError(PenstockError):
@@ -65,14 +87,14 @@ class DataError(PenstockError):
         column: str | None = None,
         value: object = None,
     ) -> Self:
-        """A problem with its place, from the file down to the value; rows are counted from 0."""
-        places = [
+        """A problem with where it stands, from the file down to the value; rows are counted from 0."""
+        where = [
             file,
             None if row is None else f"row {row}",
             None if column is None else f"column '{column}'",
         ]
         subject = "" if value is None else f"value {value!r} "
-        return cls(": ".join([place for place in places if place is not None] + [f"{subject}{problem}"]))
+        return cls(": ".join([part for part in where if part is not None] + [f"{subject}{problem}"]))
 
 
 class BudgetExceeded(PenstockError):

@@ -1,32 +1,27 @@
 """A run file -> a checked section, or one error with everything that is wrong."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
-from penstock.config.check import key_problems
-from penstock.config.edits.apply import Edited, Edits, edit_data
-from penstock.config.errors import ConfigError, Problem
-from penstock.config.findings import Finding
+from penstock.config.check import Notices, key_problems, notices, shown, value_problems
+from penstock.config.edits import Edits, edit_data
+from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
 from penstock.config.nearest import nearest_name
-from penstock.config.notices import Notices, notices
-from penstock.config.paths import KeyPath, Position, format_path, position_of
-from penstock.config.plain import section_data
 from penstock.config.section import Section
-from penstock.config.syntax import SYNTAX_OF_SUFFIX, read
-from penstock.config.syntax.parsed import Parsed
-from penstock.config.translate import shown, value_problems
+from penstock.config.syntax import SYNTAX_OF_SUFFIX, Parsed, read
+from penstock.config.write import section_data
 
 S = TypeVar("S", bound=Section)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
-    """A checked section and what its fields say about themselves."""
+    """A checked section and what its fields report about themselves."""
 
     section: S
     notices: Notices
@@ -72,33 +67,31 @@ def apply_edits(section: S, edits: Edits) -> S:
 
 def _checked(root: type[S], parsed: Parsed, edits: Edits, strict: bool, source: str | None) -> Loaded[S]:
     edited = edit_data(root, parsed.data, edits)
-    positions = {path: place for path, place in parsed.positions.items() if not edited.covers(path)}
-    section, findings = _validated(root, parsed)
-    found = notices(section) if section else Notices()
+    keys = key_problems(parsed.data, root)
+    found = [problem for problem in keys.problems if problem.path not in parsed.broken]
+    section, reported = None, Notices()
+    try:
+        section = root.model_validate(parsed.data)
+        reported = notices(section)
+    except ValidationError as error:
+        known = parsed.broken | keys.excused
+        found += [problem for problem in value_problems(error, root) if problem.path not in known]
     if strict:
-        findings += [Finding(notice.path, f"is ignored: {notice.text}") for notice in found.ignored]
-    problems = [_problem(finding, positions, edited) for finding in findings]
-    problems = [*edited.problems, *parsed.problems, *problems]
+        found += [Problem(each.path, f"is ignored: {each.message}") for each in reported.ignored]
+    found = [_with_position(each, parsed, edited.paths) for each in found]
+    problems = [*edited.problems, *parsed.problems, *found]
     if problems or section is None:
         raise ConfigError(_sorted(problems), source)
-    return Loaded(section, found)
+    return Loaded(section, reported)
 
 
-def _validated(root: type[S], parsed: Parsed) -> tuple[S | None, list[Finding]]:
-    """The section, if pydantic can make one, and everything that is wrong with the data."""
-    findings = key_problems(parsed.data, root)
-    try:
-        return root.model_validate(parsed.data), findings
-    except ValidationError as error:
-        excused = parsed.broken | {finding.excuses for finding in findings if finding.excuses}
-        values = [finding for finding in value_problems(error, root) if finding.place not in excused]
-        return None, findings + values
-
-
-def _problem(finding: Finding, positions: Mapping[KeyPath, Position], edited: Edited) -> Problem:
-    position = None if edited.covers(finding.place) else position_of(finding.place, positions)
-    line, column = position or (None, None)
-    return Problem(format_path(finding.place), finding.message, line, column)
+def _with_position(problem: Problem, parsed: Parsed, edited: Set[KeyPath]) -> Problem:
+    """The problem with its own line, or that of the section around it; a value of an edit has none."""
+    path = cast(KeyPath, problem.path)
+    around = [path[:length] for length in range(len(path), 0, -1)]
+    known = [parsed.positions[each] for each in around if each in parsed.positions]
+    line, column = known[0] if known and edited.isdisjoint(around) else (None, None)
+    return Problem(format_path(path), problem.message, line, column)
 
 
 def _sorted(problems: Sequence[Problem]) -> list[Problem]:

@@ -1,30 +1,46 @@
-"""Names of the run file -> the parts they stand for.
+"""Names of the run file -> the components they stand for, ours and custom ones.
 
-A registry holds either the part itself or the place where it is defined ("package.module:attribute"). Places
-are imported when a part is asked for, so that listing the names of a package loads nothing.
+A registry holds either the component itself or the dotted path where it is defined ("package.module:attribute").
+Dotted paths are imported when a component is asked for, so that listing the names of a package loads nothing.
+
+A custom component is a section with such a dotted path, or the name of an entry point that an installed package
+declares in the group of the kind (`GROUPS`). The object there is called with the options as keyword arguments.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Generic, TypeVar, cast
+from importlib.metadata import entry_points
+from typing import Annotated, Any, Generic, TypeVar, cast
+
+from pydantic import Field
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint, nearest_name
+from penstock.config.section import Section
+
+GROUPS = {
+    "metric": "penstock.metrics",
+    "loss": "penstock.losses",
+    "learning_rate": "penstock.learning_rates",
+    "optimizer": "penstock.optimizers",
+}
+"""The kinds of custom components, and the groups of their entry points."""
 
 T = TypeVar("T")
 P = TypeVar("P")
 
 
 class Registry(Generic[T]):
-    """The parts of one kind ("reader", "model"), by name."""
+    """The components of one kind ("reader", "model"), by name."""
 
-    def __init__(self, kind: str, places: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: str, paths: Mapping[str, str] | None = None) -> None:
         self.kind = kind
-        self._places = dict(places or {})
+        self._paths = dict(paths or {})
         self._parts: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[P], P]:
-        """A decorator that puts a part under a name. A name is given once."""
+        """A decorator that puts a component under a name. A name is given once."""
 
         def remember(part: P) -> P:
             known = self._parts.get(name)
@@ -36,20 +52,20 @@ class Registry(Generic[T]):
         return remember
 
     def get(self, name: str) -> T:
-        """The part of this name, or the one at this place ("package.module:attribute")."""
+        """The component of this name, or the one at this dotted path ("package.module:attribute")."""
         if name not in self._parts:
             self._parts[name] = self._resolve(name)
         return self._parts[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts or name in self._places
+        return name in self._parts or name in self._paths
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._parts, *self._places}))
+        return iter(sorted({*self._parts, *self._paths}))
 
     def _resolve(self, name: str) -> T:
-        place = self._places.get(name, name)
-        module_name, separator, attribute = place.partition(":")
+        path = self._paths.get(name, name)
+        module_name, separator, attribute = path.partition(":")
         if not separator:
             raise ConfigError(f"unknown {self.kind} '{name}'; {hint(name, self)}")
         try:
@@ -57,12 +73,98 @@ class Registry(Generic[T]):
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
                 raise
-            raise ConfigError(f"{self.kind} '{place}': there is no module '{error.name}'") from error
+            raise ConfigError(f"{self.kind} '{path}': there is no module '{error.name}'") from error
         try:
             return cast(T, getattr(module, attribute))
         except AttributeError as error:
             near = nearest_name(attribute, dir(module))
             guess = "" if near is None else f"; did you mean '{near}'?"
-            raise ConfigError(
-                f"{self.kind} '{place}': '{module_name}' has no '{attribute}'{guess}"
-            ) from error
+            raise ConfigError(f"{self.kind} '{path}': '{module_name}' has no '{attribute}'{guess}") from error
+
+
+class CustomPart(Section):
+    """A custom component."""
+
+    place: Annotated[str, Field(min_length=1)]
+    """Where it is defined, as "package.module:attribute", or the name of an entry point."""
+
+    options: dict[str, Any] = {}
+    """What it is made with: its keyword arguments."""
+
+
+class NamedPart(CustomPart):
+    """A custom component whose results have a name."""
+
+    name: str = ""
+    """The name among the results; absent: the last part of the place."""
+
+    @property
+    def result_name(self) -> str:
+        return self.name or self.place.rpartition(":")[2]
+
+
+def result_name(key: str, section: object) -> str:
+    """What a metric or loss is called in results: the key of its section, or the name that it gives itself."""
+    return section.result_name if isinstance(section, NamedPart) else key
+
+
+def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
+    """What stands at the place of a section; `kind` is one of `GROUPS`."""
+    group = GROUPS[kind]
+    known = {entry.name: entry.value for entry in entry_points(group=group)}
+    if ":" not in section.place and section.place not in known:
+        names = ", ".join(sorted(known)) or "none"
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': is no entry point of the group {group} (there: {names}); "
+            'a place is written "package.module:attribute"'
+        )
+    registry: Registry[Any] = Registry(f"custom_{kind}", known)
+    try:
+        part = registry.get(section.place)
+    except ConfigError as error:
+        if "there is no module" not in str(error):
+            raise
+        raise ConfigError(f"{error}; is its folder on PYTHONPATH?") from error
+    except Exception as error:  # a module of somebody else may fail in any way
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if not callable(part):
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': is {part!r}; name a class or function that makes the {kind}"
+        )
+    return cast(Callable[..., Any], part)
+
+
+def make_part(kind: str, section: CustomPart, *given: Any, **also: Any) -> Any:
+    """The component that the section describes: what stands at its place, called with its options."""
+    part = find_part(kind, section)
+    try:
+        return part(*given, **also, **section.options)
+    except Exception as error:
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': cannot be made with its options: {error_text(error)}"
+        ) from error
+
+
+def require_call(kind: str, section: CustomPart, function: Any, arguments: str) -> None:
+    """Refuses what cannot be called with `arguments`, which names them, such as "(base, completed)"."""
+    if not callable(function):
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': gives {function!r}; it must give a function of {arguments}"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a callable of C, which has no signature
+        return
+    try:
+        signature.bind(*arguments.split(","))
+    except TypeError as error:
+        raise ConfigError(
+            f"custom_{kind} '{section.place}': takes {signature}, but is called with {arguments}: {error}"
+        ) from error
+
+
+def error_text(error: Exception) -> str:
+    """An error of somebody else's code; with its kind where the text alone may be no more than a name or a number."""
+    return str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"

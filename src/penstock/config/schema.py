@@ -1,13 +1,16 @@
 """JSON Schema of a run file, for editors and for people."""
 
+import ast
+import inspect
+import sys
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from penstock.config.field_docs import field_docs
-from penstock.config.markers import Ignored, Later, Legacy, Marker, Refused
-from penstock.config.section import Section
+from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Section
 from penstock.config.shape import fields_of
 
 
@@ -21,7 +24,6 @@ class _Generator(GenerateJsonSchema):
     """Adds what pydantic does not know: one-of groups, markers, and that a run file holds no null."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """A section with its one-of groups and what its markers say."""
         result = super().model_schema(schema)
         section = schema["cls"]
         if issubclass(section, Section) and "properties" in result:
@@ -29,11 +31,10 @@ class _Generator(GenerateJsonSchema):
         return result
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """What is optional is left out, not null."""
+        # What is optional is left out, not null.
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """None means that there is no default."""
         result = super().default_schema(schema)
         if result.get("default", 0) is None:
             del result["default"]
@@ -72,3 +73,34 @@ def _words(marker: Marker) -> str:
     if isinstance(marker, Legacy):
         return f"Old name; use {marker.new_name} instead."
     return f"{'Ignored' if isinstance(marker, Ignored) else 'Cannot be used'}: {marker.reason}."
+
+
+@cache
+def field_docs(section: type[Section]) -> Mapping[str, str]:
+    """The docstring under each field that has one; a field that is declared again has its newest.
+
+    Python does not keep them, so they are read from the source, and only when someone asks: pydantic can do the
+    same for every class at import, which would make every command wait for what only `penstock schema` shows.
+    """
+    docs: dict[str, str] = {}
+    for owner in reversed(section.__mro__):
+        if issubclass(owner, Section):
+            docs.update(_docs_of_module(owner.__module__).get(owner.__name__, {}))
+    return {name: docs[name] for name in section.model_fields if name in docs}
+
+
+@cache
+def _docs_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[name]))
+    except (OSError, TypeError, KeyError):  # a class made at a prompt, or shipped without its source
+        return {}
+    docs: dict[str, dict[str, str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            docs[node.name] = {}
+            for field, after in zip(node.body, node.body[1:], strict=False):
+                match field, after:
+                    case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(ast.Constant(str(text))):
+                        docs[node.name][key] = inspect.cleandoc(text)
+    return docs

@@ -1,10 +1,31 @@
-"""The class behind every section of a run file."""
+"""The class behind every section of a run file, what its fields can declare, and types that many fields share.
 
-from collections.abc import Mapping, Set
-from typing import Any, ClassVar, Self
+A marker stands in `Annotated` and takes effect only when a run file really writes the field:
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, model_validator
-from pydantic_core import CoreSchema, PydanticCustomError
+    quota: Annotated[str, Ignored("Penstock has no quotas")] = ""
+    dlrm: Annotated[Dlrm | None, Later("the model dlrm")] = None
+    kafka: Annotated[bool, Refused("Kafka is not supported")] = False
+    fg_encoded: Annotated[bool, Legacy("fg_mode")] = True
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
+
+from penstock.config.errors import Problem
+from penstock.config.nearest import hint
 
 _STRICT_SCALARS = frozenset({"int", "float", "bool", "str"})
 
@@ -40,7 +61,8 @@ class Section(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_groups(self) -> Self:
-        written = {name for name in self.model_fields_set if is_something(getattr(self, name))}
+        # null, [] and {} ask for nothing.
+        written = {name for name in self.model_fields_set if getattr(self, name) not in (None, [], {})}
         problems = [message for _, message in group_problems(type(self), written)]
         if problems:
             raise PydanticCustomError("one_of", "{problems}", {"problems": "; ".join(problems)})
@@ -51,11 +73,6 @@ class Section(BaseModel):
         schema = handler(source)
         _make_scalars_strict(schema, cls)
         return schema
-
-
-def is_something(value: Any) -> bool:
-    """Whether a member of a one-of group with this value counts as set: null, [] and {} ask for nothing."""
-    return value is not None and value != [] and value != {}
 
 
 def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str, str]]:
@@ -69,6 +86,24 @@ def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str,
         elif not present and group in section.required_one_of:
             problems.append((group, f"one of {', '.join(members)} is required"))
     return problems
+
+
+def raise_problems(section: BaseModel, problems: Iterable[Problem]) -> None:
+    """Raises, from a validator, every problem that it found; does nothing when there is none.
+
+    A validator that raises ValueError complains about its whole section. One that looks at several fields, or at
+    sections below, knows better where a problem stands: paths begin at the section.
+    """
+    details = [
+        InitErrorDetails(
+            type=PydanticCustomError("problem", "{message}", {"message": problem.message}),
+            loc=(problem.path,) if isinstance(problem.path, str) else problem.path,
+            input=None,
+        )
+        for problem in problems
+    ]
+    if details:
+        raise ValidationError.from_exception_data(type(section).__name__, details)
 
 
 def _make_scalars_strict(schema: Any, owner: type[Section]) -> None:
@@ -87,3 +122,84 @@ def _make_scalars_strict(schema: Any, owner: type[Section]) -> None:
             for name, value in schema.items():
                 if name not in ("metadata", "serialization"):
                     _make_scalars_strict(value, owner)
+
+
+# --- What a field can declare beyond its type ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The field is accepted and has no effect; it is listed once, and is an error in strict mode."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The field is checked, but what it asks for is not available yet.
+
+    That is so when the field is written with another value than its default or, where `values` are given, with
+    one of these. Training then stops, unless the marker is `harmless`: the run gives the same model without it,
+    and a warning is enough.
+    """
+
+    what: str
+    harmless: bool = False
+    values: tuple[str, ...] = ()
+
+    def is_asked_for(self, value: object, default: object) -> bool:
+        return value in self.values if self.values else value != default
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Writing the field is an error."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """The field works, with a warning that names the key to use instead."""
+
+    new_name: str
+
+
+Marker = Ignored | Later | Refused | Legacy
+
+
+# --- Types of values that many sections share ----------------------------------------------------------------
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+"""A number from 0 to 1, both included."""
+
+DropoutRatio = Annotated[float, Field(ge=0, lt=1)]
+"""The share that is dropped: from 0 to below 1."""
+
+
+def _joined(paths: Any) -> Any:
+    if not isinstance(paths, list | tuple):
+        return paths
+    wrong = next((path for path in paths if not isinstance(path, str)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} in the list is no path")
+    return ",".join(paths)
+
+
+Paths = Annotated[str, BeforeValidator(_joined, json_schema_input_type=str | list[str])]
+"""Paths with commas between them; in the run file also a list."""
+
+
+def words(*known: str) -> Any:
+    """The annotation of a string field that takes only these words; an empty one means none, and is not listed.
+
+    An enum would be the plain way for a new field; old text-format files write these words in quotes, which
+    makes them strings.
+    """
+
+    def check(word: str | None) -> str | None:
+        if word is not None and word not in known:
+            raise ValueError(f"is '{word}'; {hint(word, filter(None, known))}")
+        return word
+
+    return AfterValidator(check)

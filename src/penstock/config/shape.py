@@ -1,7 +1,7 @@
-"""What a section can hold, told in the few terms that syntaxes, edits and writers need.
+"""What a section can hold, in the few terms that syntaxes, edits and writers need.
 
-Pydantic knows everything about a field; those who walk over data only ask whether a place holds a section, a
-list, a map or a value, and of which kind. The shape of a class is derived once.
+Pydantic knows everything about a field; those who walk over data only ask whether it holds a section, a list, a
+map or a value, and of which kind. The shape of a class is derived once.
 """
 
 import types
@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from penstock.config.markers import Ignored, Later, Legacy, Marker, Refused
-from penstock.config.section import Section
+from penstock.config.section import Marker, Section
 from penstock.config.sizes import SizeInBytes
 
 _WORDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
@@ -23,16 +22,12 @@ _WORDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a n
 
 @dataclass(frozen=True, slots=True)
 class ScalarShape:
-    """One int, float, bool or str."""
-
     type: type
     words = property(lambda self: _WORDS[self.type])
 
 
 @dataclass(frozen=True, slots=True)
 class EnumShape:
-    """One of a list of names."""
-
     names: tuple[str, ...]
     title: str
     words = "one of the known names"
@@ -40,7 +35,7 @@ class EnumShape:
 
 @dataclass(frozen=True, slots=True)
 class SizeShape:
-    """A number of bytes, or a text such as 64MiB."""
+    """A number of bytes, or a string such as 64MiB."""
 
     words = "a size such as 64MiB"
 
@@ -55,22 +50,18 @@ class UnionShape:
 
 @dataclass(frozen=True, slots=True)
 class AnyShape:
-    """Anything that JSON can hold."""
-
     words = "any value"
 
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """Zero or more values of one shape."""
-
     item: "Shape"
     words = "a list"
 
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Values of one shape by text keys."""
+    """Values of one shape by string keys."""
 
     value: "Shape"
     words = "a mapping"
@@ -78,8 +69,6 @@ class MapShape:
 
 @dataclass(frozen=True, slots=True)
 class SectionShape:
-    """A nested section."""
-
     section: type[Section]
     words = "a section"
 
@@ -127,7 +116,7 @@ def is_free_element(shape: Shape) -> bool:
 
 def _field(name: str, info: FieldInfo) -> FieldShape:
     annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-    markers = tuple(note for note in info.metadata if isinstance(note, Ignored | Later | Refused | Legacy))
+    markers = tuple(note for note in info.metadata if isinstance(note, Marker))
     return FieldShape(name, info.alias or name, _shape(annotation), markers, info)
 
 
@@ -137,17 +126,14 @@ def _shape(annotation: Any) -> Shape:
         is_size = any(isinstance(note, SizeInBytes) for note in arguments[1:])
         return SizeShape() if is_size else _shape(arguments[0])
     if origin is Union or origin is types.UnionType:
-        return _union([_shape(argument) for argument in arguments if argument is not type(None)])
+        members = tuple(_shape(argument) for argument in arguments if argument is not type(None))
+        return members[0] if len(members) == 1 else UnionShape(members)
     if origin is Literal:
         return ScalarShape(str)
     if origin is not None and issubclass(origin, Mapping):
         return MapShape(_shape(arguments[1]))
     if origin is not None and issubclass(origin, Sequence | frozenset | set):
         return ListShape(_shape(arguments[0]))
-    return _plain_shape(annotation)
-
-
-def _plain_shape(annotation: Any) -> Shape:
     if annotation is Any or annotation is object or annotation is PydanticUndefined:
         return AnyShape()
     if issubclass(annotation, Section):
@@ -157,7 +143,3 @@ def _plain_shape(annotation: Any) -> Shape:
     if annotation in _WORDS:
         return ScalarShape(annotation)
     raise TypeError(f"a section cannot hold {annotation}")
-
-
-def _union(members: list[Shape]) -> Shape:
-    return members[0] if len(members) == 1 else UnionShape(tuple(members))

@@ -27,7 +27,7 @@ _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes that a text such as '4GiB', '10 MB' or '4096' means."""
+    """The number of bytes that a string such as '4GiB', '10 MB' or '4096' means."""
     match = _PATTERN.fullmatch(text)
     unit = _UNITS.get((match[2] or "B").upper()) if match else None
     if match is None or unit is None:

@@ -1,14 +1,63 @@
 """A section -> a run file, in each of the three syntaxes. Reading it back gives an equal section."""
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import yaml
 
-from penstock.config.plain import section_data
 from penstock.config.section import Section
-from penstock.config.syntax.text_output import write_text
+from penstock.config.shape import (
+    AnyShape,
+    EnumShape,
+    ListShape,
+    MapShape,
+    SectionShape,
+    Shape,
+    SizeShape,
+    UnionShape,
+    fields_of,
+    is_free_element,
+)
+from penstock.config.sizes import exact_size
 from penstock.config.syntax.yaml_syntax import resolve_plain
+
+_ODD_LINE_BREAKS = {"\r", "\x85", "\u2028", "\u2029"}
+"""Characters that YAML folds into a space unless they are escaped, which only double quotes do."""
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def section_data(section: Section, *, full: bool = False) -> dict[str, Any]:
+    """The fields that were written, by the keys of the file; `full` adds every default that is in effect.
+
+    Fields that only old files use appear only when they were written.
+    """
+    return {
+        key: _plain_value(getattr(section, field.name), field.shape, full)
+        for key, field in fields_of(type(section)).items()
+        if getattr(section, field.name) is not None
+        and (field.name in section.model_fields_set or (full and not field.markers))
+    }
+
+
+def _plain_value(value: Any, shape: Shape, full: bool) -> Any:
+    if isinstance(value, Section):
+        return section_data(value, full=full)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(shape, SizeShape):
+        return exact_size(value)
+    if isinstance(shape, UnionShape) and SizeShape() in shape.members and not isinstance(value, float | str):
+        return exact_size(value)
+    if isinstance(value, Mapping):
+        item = shape.value if isinstance(shape, MapShape) else shape
+        return {key: _plain_value(entry, item, full) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        item = shape.item if isinstance(shape, ListShape) else shape
+        return [_plain_value(entry, item, full) for entry in value]
+    return value
 
 
 def dump_yaml(section: Section, *, full: bool = False) -> str:
@@ -24,29 +73,109 @@ def dump_json(section: Section, *, full: bool = False) -> str:
 
 def dump_text(section: Section, *, full: bool = False) -> str:
     """Protobuf text format of the written fields, or of the whole configuration in effect."""
-    return write_text(section_data(section, full=full), type(section))
-
-
-_ODD_LINE_BREAKS = {"\r", "\x85", "\u2028", "\u2029"}
-"""Characters that YAML folds into a space unless they are escaped, which only double quotes do."""
+    lines = _section_lines(section_data(section, full=full), type(section))
+    return "".join(f"{line}\n" for line in lines)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that our reader would take for something else, and repeats what is shared."""
+    """Quotes every string that our reader would take for something else, and repeats what is shared."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """No anchors: a run file is read by people."""
-        return True
+        return True  # no anchors: a run file is read by people
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Indents lists under their key."""
         super().increase_indent(flow, indentless=False)
 
 
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     is_safe = isinstance(resolve_plain(text), str) and not _ODD_LINE_BREAKS & set(text)
     style = None if is_safe else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(str, _represent_string)
+
+
+# --- Text format ---------------------------------------------------------------------------------------------
+
+
+def _section_lines(data: dict[str, Any], section: type[Section]) -> Iterator[str]:
+    fields = fields_of(section)
+    for key, value in data.items():
+        yield from _field_lines(key, value, fields[key].shape)
+
+
+def _field_lines(key: str, value: Any, shape: Shape) -> Iterator[str]:
+    if isinstance(shape, ListShape | MapShape) and not value:
+        yield f"{key}: []"
+    elif isinstance(shape, ListShape):
+        yield from _list(key, value, shape.item)
+    elif isinstance(shape, MapShape) and is_free_element(shape.value):
+        yield from _block(key, _struct_lines(value))
+    elif isinstance(shape, MapShape):
+        for name, item in value.items():
+            yield from _block(key, [f"key: {_quoted(name)}", *_field_lines("value", item, shape.value)])
+    elif isinstance(shape, SectionShape):
+        yield from _block(key, _section_lines(value, shape.section))
+    elif isinstance(shape, AnyShape):
+        yield from _block(key, _free_lines(value))
+    else:
+        yield f"{key}: {_scalar(value, shape)}"
+
+
+def _list(key: str, values: list[Any], item: Shape) -> Iterator[str]:
+    if is_free_element(item) or isinstance(item, SectionShape):
+        for value in values:
+            yield from _field_lines(key, value, AnyShape() if is_free_element(item) else item)
+    else:
+        yield f"{key}: [{', '.join(_scalar(value, item) for value in values)}]"
+
+
+def _block(key: str, lines: Iterable[str]) -> Iterator[str]:
+    inside = list(lines)
+    if not inside:
+        yield f"{key} {{}}"
+        return
+    yield f"{key} {{"
+    yield from (f"  {line}" for line in inside)
+    yield "}"
+
+
+def _struct_lines(value: dict[str, Any]) -> Iterator[str]:
+    for name, item in value.items():
+        entry = [f"key: {_quoted(name)}", *_block("value", _free_lines(item))]
+        yield from _block("fields", entry)
+
+
+def _free_lines(value: Any) -> Iterator[str]:
+    if value is None:
+        yield "null_value: NULL_VALUE"
+    elif isinstance(value, bool):
+        yield f"bool_value: {_scalar(value, AnyShape())}"
+    elif isinstance(value, int | float):
+        yield f"number_value: {value!r}"
+    elif isinstance(value, str):
+        yield f"string_value: {_quoted(value)}"
+    elif isinstance(value, dict):
+        yield from _block("struct_value", _struct_lines(value))
+    else:
+        yield from _block(
+            "list_value", (line for item in value for line in _block("values", _free_lines(item)))
+        )
+
+
+def _scalar(value: Any, shape: Shape) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        is_name = isinstance(shape, EnumShape) and value in shape.names
+        return value if is_name else _quoted(value)
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(character) or _visible(character) for character in text) + '"'
+
+
+def _visible(character: str) -> str:
+    return f"\\x{ord(character):02x}" if character < " " or character == "\x7f" else character

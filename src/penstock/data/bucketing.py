@@ -16,7 +16,7 @@ from penstock.readers.reading import read_blocks
 from penstock.readers.stream import Place
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 ReadLengths = Callable[[State, Place, int], Int64Array]
 """From the order of a saved state, a place in it before the shuffle, and a number of rows: their lengths."""

@@ -20,8 +20,8 @@ from penstock.readers.reading import read_blocks
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import default_limit
-from penstock.runtime.state import State
+from penstock.runtime.memory import default_limit
+from penstock.runtime.world import State
 
 READER_CAP_BYTES = 512 * MIB
 _CUT_CAP_BYTES = 64 * MIB

@@ -26,7 +26,7 @@ from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, place_i
 from penstock.data.forms import Form, finish_of
 from penstock.data.map_rows import MapStep
 from penstock.data.sections import Oversize
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 if TYPE_CHECKING:
     from penstock.tensors.torch_dataset import TorchDataset

@@ -15,7 +15,7 @@ from penstock.data.map_rows import row_of
 from penstock.data.stage import Stage
 from penstock.readers.sequence import Done
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
 """Makes of a dict of arrays (or of values, where elements are rows) what is given out."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.data.stage import Stage
 from penstock.readers.stream import Place, RecordStream, Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 T = TypeVar("T")
 

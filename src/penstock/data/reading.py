@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
+from penstock.config.check import value_problems
 from penstock.config.errors import ConfigError, DataError
-from penstock.config.paths import format_path
-from penstock.config.translate import value_problems
 from penstock.data.arguments import flag_argument, mapping_argument, names_argument, own_words
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
@@ -112,8 +111,7 @@ def _files(
     try:
         section = ReadingSection(dataset_type=kind, **(options or {}))
     except ValidationError as error:
-        problem = value_problems(error, ReadingSection)[0]
-        raise ConfigError.at(format_path(problem.place), problem.message) from error
+        raise ConfigError(value_problems(error, ReadingSection)[:1]) from error
     source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
     return _dataset(source(_name(files), section, files), columns)
 

@@ -9,7 +9,7 @@ from penstock.data.shuffle import window_order
 from penstock.readers.blocks import Blocks, Int64Array, Shard
 from penstock.readers.sequence import Done, DoneRows, RowSequence
 from penstock.readers.stream import Place
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 def state_for(

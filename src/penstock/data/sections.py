@@ -5,9 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, NonNegativeFloat, PositiveInt, model_validator
 
-from penstock.config.findings import Finding, raise_findings
-from penstock.config.markers import Legacy
-from penstock.config.section import Section
+from penstock.config.errors import Problem
+from penstock.config.section import Legacy, Section, raise_problems
 from penstock.config.sizes import MIB, ByteSize
 from penstock.data.row_cost import CostExpression
 
@@ -94,18 +93,18 @@ class BatchingSection(Section):
         has_cost = bool(self.sample_cost_field or self.sample_cost)
         if self.batch_cost_size and not has_cost:
             message = "needs sample_cost_field, the column with the cost of a row"
-            raise_findings(self, [Finding(("batch_cost_size",), message)])
+            raise_problems(self, [Problem(("batch_cost_size",), message)])
         if not self.batch_cost_size:
             written = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
             message = "needs batch_cost_size, the most that a batch may cost"
-            raise_findings(self, [Finding((key,), message) for key in written])
+            raise_problems(self, [Problem((key,), message) for key in written])
         return self
 
     @model_validator(mode="after")
     def _bucketing_has_a_window(self) -> Self:
         if self.bucket_by and not self.shuffle:
             message = "needs shuffle: true, since rows are brought together inside the shuffle buffer"
-            raise_findings(self, [Finding(("bucket_by",), message)])
+            raise_problems(self, [Problem(("bucket_by",), message)])
         return self
 
     def resolved_eval_batch_size(self) -> int:

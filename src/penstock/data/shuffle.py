@@ -19,7 +19,7 @@ from penstock.readers.fingerprints import START_ANEW
 from penstock.readers.sequence import derive_generator
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 _PIECE_ROWS = 8192
 """Rows that are given out at a time, unless told otherwise."""

@@ -11,7 +11,7 @@ from penstock.data.quality import ShuffleQuality
 from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import Place, RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 class Stage(RecordStream):

@@ -9,10 +9,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_model, model_validator
 
-from penstock.config.custom import NamedPart
-from penstock.config.markers import Refused
-from penstock.config.section import Section
-from penstock.config.values import Probability, words
+from penstock.config.registry import NamedPart
+from penstock.config.section import Probability, Refused, Section, words
 
 PROBABILITY = ("probs1", "probs")
 """The probability of a positive: with two classes that of the second, with one the only one."""

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from penstock.config.custom import make_part, require_call, result_name, told
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
-from penstock.config.registry import Registry
+from penstock.config.registry import Registry, error_text, make_part, require_call, result_name
 from penstock.metrics.metric import Metric, Values, reduced
 from penstock.metrics.sections import CustomMetric, MetricSection
 from penstock.metrics.windows import TrainMetricWrapper
@@ -78,7 +77,7 @@ class BoundMetric:
         except Exception as error:
             if self.custom_place is None:
                 raise
-            raise DataError(f"custom_metric '{self.custom_place}': fails: {told(error)}") from error
+            raise DataError(f"custom_metric '{self.custom_place}': fails: {error_text(error)}") from error
 
 
 def build_metrics(

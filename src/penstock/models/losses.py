@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import DataError
+from penstock.config.registry import error_text, make_part, require_call
 
 if TYPE_CHECKING:
     from penstock.models.sections.losses import (
@@ -145,7 +145,7 @@ def custom_loss(section: "CustomLoss") -> RowLoss:
         except Exception as error:
             if isinstance(predictions, torch.fx.Proxy):
                 raise
-            raise DataError(f"custom_loss '{section.place}': fails: {told(error)}") from error
+            raise DataError(f"custom_loss '{section.place}': fails: {error_text(error)}") from error
         return one_of_each_row(losses_B, predictions, labels_B, section.place)
 
     return loss

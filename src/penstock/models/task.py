@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.registry import result_name
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch

@@ -10,11 +10,10 @@ import torch
 
 from penstock.config.sizes import format_size
 from penstock.observe.numbers import number
-from penstock.runtime.cores import available_cores
-from penstock.runtime.journal import Journal
-from penstock.runtime.memory import MemoryMonitor
-from penstock.runtime.process_tree import process_tree
+from penstock.runtime.durable import Journal
+from penstock.runtime.memory import MemoryMonitor, process_tree
 from penstock.runtime.progress import Fields
+from penstock.runtime.world import available_cores
 from penstock.training.precision import LossScaling
 from penstock.training.progress import TrainingProgress
 from penstock.training.train import Stopwatch

@@ -17,8 +17,8 @@ from penstock.run.model_dir import ModelDir
 from penstock.run.requirements import train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.training_parts import Training
-from penstock.runtime.cores import available_cores
 from penstock.runtime.memory import MemoryReport
+from penstock.runtime.world import available_cores
 from penstock.tensors.loader import BatchLoader
 from penstock.training.evaluate import Evaluation
 from penstock.training.train import Stopwatch

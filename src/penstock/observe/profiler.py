@@ -5,6 +5,7 @@ model_dir/profile, to be opened with chrome://tracing or Perfetto.
 """
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,8 +13,6 @@ from typing import Any, Self
 
 import torch
 from torch.profiler import ProfilerActivity
-
-from penstock.runtime.profiler_messages import silence_profiler
 
 FOLDER = "profile"
 WAIT_STEPS, WARM_UP_STEPS, ACTIVE_STEPS = 1, 1, 10
@@ -31,7 +30,8 @@ class Profiling:
     def __init__(self, folder: Path, tell: Tell) -> None:
         """`tell` is given the dearest operators and the trace, once, when it is written."""
         self._folder, self._tell = folder / FOLDER, tell
-        silence_profiler()
+        # The library behind the profiler marks each trace on stderr below this level; what a user has set stays.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
         on_gpu = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
         self._profiler = torch.profiler.profile(
             activities=[ProfilerActivity.CPU, *on_gpu],

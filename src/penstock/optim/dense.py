@@ -11,8 +11,8 @@ import torch
 from torchrec.optim.fused import FusedOptimizer
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimizerWrapper
 
-from penstock.config.custom import make_part
 from penstock.config.errors import ConfigError, Problem
+from penstock.config.registry import make_part
 from penstock.optim.schedules import Schedule, build_schedule
 from penstock.optim.sections import CustomOptimizer, DenseOptimizer, DenseOptimizerOptions, PartOptimizer
 from penstock.optim.sections.schedules import refuse_unusable_rate

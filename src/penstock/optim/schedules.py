@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.load import parse_section
+from penstock.config.registry import error_text, make_part, require_call
 from penstock.config.section import Section
 from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
 from penstock.optim.sections.schedules import (
@@ -46,7 +46,7 @@ def custom_formula(section: CustomLR) -> Formula:
         try:
             value = formula(base, completed)
         except Exception as error:
-            raise ConfigError(f"{name}: fails after {completed}: {told(error)}") from error
+            raise ConfigError(f"{name}: fails after {completed}: {error_text(error)}") from error
         if not hasattr(value, "__float__") or not math.isfinite(value) or value < 0:
             raise ConfigError(f"{name}: gives {value!r} after {completed}, no rate")
         return float(value)
@@ -181,7 +181,7 @@ class PlateauSchedule:
 
 
 def plateaus(schedules: Iterable[tuple[str, object]]) -> dict[str, PlateauSchedule]:
-    """Those of named schedules that want to be told evaluation metrics and have a state to save."""
+    """Those of named schedules that want to be given evaluation metrics and have a state to save."""
     return {name: schedule for name, schedule in schedules if isinstance(schedule, PlateauSchedule)}
 
 

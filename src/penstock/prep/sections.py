@@ -7,8 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.nearest import hint
-from penstock.config.section import Section
-from penstock.config.values import Paths, Probability
+from penstock.config.section import Paths, Probability, Section
 
 
 class MergeStrategy(StrEnum):

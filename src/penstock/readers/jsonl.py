@@ -312,7 +312,7 @@ def _read_line(line: bytes, columns: pa.Schema) -> tuple[dict[str, Any], BadReco
     return values, first_bad
 
 
-def _convert(value: object, given_type: Any) -> Any:  # noqa: C901
+def _convert(value: object, given_type: Any) -> Any:
     """The value as `pa.array` takes it for the type; ValueError where it does not fit."""
     types = pa.types
     match value:

@@ -22,8 +22,7 @@ from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.blocks import Blocks
-from penstock.readers.columns import as_type
-from penstock.readers.columns import join_schemas, project
+from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, describe_content
 from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.leasing import RollingLease

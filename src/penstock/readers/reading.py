@@ -20,8 +20,7 @@ from penstock.readers.sequence import Piece, RowSequence
 from penstock.readers.stream import Place, RecordStream
 from penstock.readers.survey import BlockDecoder, Survey
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import most_lanes
-from penstock.runtime.state import State
+from penstock.runtime.world import State, most_lanes
 
 ONE_SHARD = Shard()
 _ENOUGH_WAITING = 2

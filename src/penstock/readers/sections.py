@@ -5,9 +5,8 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
-from penstock.config.markers import Ignored
 from penstock.config.nearest import hint
-from penstock.config.section import Section
+from penstock.config.section import Ignored, Section
 
 
 class DatasetType(StrEnum):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.readers.blocks import Blocks, Int64Array, Shard
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 BoolArray = NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.readers.sequence import Done
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 T_co = TypeVar("T_co", covariant=True)
 

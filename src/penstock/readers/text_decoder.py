@@ -20,7 +20,7 @@ from penstock.readers.leasing import RollingLease
 from penstock.readers.record_index import RecordIndex, TextFile, TextPiece, codec_of, cut_records
 from penstock.readers.survey import BlockDecoder, Survey
 from penstock.runtime.budget import Share
-from penstock.runtime.cores import most_lanes
+from penstock.runtime.world import most_lanes
 
 _COPIES = 2
 """Pieces that exist at once: one is parsed while views of the one before may still be in use."""

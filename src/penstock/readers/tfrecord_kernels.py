@@ -100,7 +100,7 @@ def _next_message(data: Any, at: Any, end: Any) -> Any:
 
 
 @view_kernel
-def _next_feature(data: Any, at: Any, end: Any) -> Any:  # noqa: C901
+def _next_feature(data: Any, at: Any, end: Any) -> Any:
     """The next feature: where its key and its list stand, its kind, in how many parts, and the offset after it.
 
     Kind 0: it holds no list. The list ends at BAD: it is not wire format. The key ends at BAD: there is no further
@@ -457,7 +457,7 @@ def take_bytes(data: Any, cells: Any, column: Any, ends: Any, values: Any) -> No
 
 
 @view_kernel
-def list_features(data: Any, num_rows: Any, found: Any, failure: Any) -> Any:  # noqa: C901
+def list_features(data: Any, num_rows: Any, found: Any, failure: Any) -> Any:
     """Fill a row of `found` for each feature with a list: key begin and end, kind, number of values, and of bytes.
 
     Returns how many there are, perhaps more than `found` can hold. The last record that cannot be used is described

@@ -17,7 +17,7 @@ from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
 from penstock.run.training_parts import build_training
-from penstock.runtime.limits import limit_of
+from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import World
 from penstock.store.schema import ArraySpec

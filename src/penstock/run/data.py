@@ -33,7 +33,7 @@ from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 

@@ -8,7 +8,7 @@ from penstock.readers.survey import Survey
 from penstock.run.data import DataSource
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.cores import available_cores
+from penstock.runtime.world import available_cores
 
 
 def plan_data_path(

@@ -22,9 +22,8 @@ from penstock.run.data_plan import plan_data_path
 from penstock.run.requirements import require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.state import State
-from penstock.runtime.world import World
+from penstock.runtime.memory import limit_of
+from penstock.runtime.world import State, World
 
 if TYPE_CHECKING:
     from penstock.data.prefetch import Prefetch

@@ -24,7 +24,7 @@ from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing, exceeds_limit, limit_exceeded
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.journal import finite
+from penstock.runtime.durable import finite
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.batch import Batch

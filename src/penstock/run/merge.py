@@ -10,8 +10,8 @@ from typing import Any
 
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
-from penstock.config.plain import section_data
 from penstock.config.sizes import MIB, format_size, parse_size
+from penstock.config.write import section_data
 from penstock.observe.numbers import counted
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.preparing.places import OUTPUT_DIR, check_place
@@ -19,10 +19,9 @@ from penstock.prep.preparing.settings import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
 from penstock.readers.files import DataFile
 from penstock.run.run_config import RunConfig
+from penstock.runtime.durable import Journal
 from penstock.runtime.interrupts import Stopped, stop_on_signal
-from penstock.runtime.journal import Journal
-from penstock.runtime.limits import default_limit, limit_of
-from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
+from penstock.runtime.memory import MemoryMonitor, MemoryReport, default_limit, limit_of, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.sections import MemorySection
 from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, Manifest

@@ -14,9 +14,8 @@ from typing import Any
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.runtime.durable import sync_path, write_durably
-from penstock.runtime.journal import Journal
-from penstock.runtime.versions import installed_versions
+from penstock.runtime.durable import Journal, sync_path, write_durably
+from penstock.runtime.world import installed_versions
 
 NAMES_OF_A_RUN = frozenset(
     [

@@ -28,8 +28,7 @@ from penstock.run.requirements import require_for_training, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, limit_of
 
 logger = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from penstock.run.merge import (
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
 from penstock.runtime.interrupts import Stopped, stop_on_signal
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryReport
+from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.store.merge.merging import MergeResult
 

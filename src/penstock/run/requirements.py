@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Collection, Iterator, Sequence
 
-from penstock.config.custom import result_name
+from penstock.config.check import notices
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
-from penstock.config.notices import notices
-from penstock.config.paths import format_path
+from penstock.config.registry import result_name
 from penstock.config.section import Section
 from penstock.export.sections import ExportConfig
 from penstock.metrics.sections import Best, best_value
@@ -317,8 +316,7 @@ def _raise(problems: list[Problem]) -> None:
 def require_available(run: RunConfig) -> None:
     """Refuse what this version checks but cannot do yet, all of it at once."""
     _require_run(run)
-    later = [notice for notice in notices(run).later if not notice.harmless]
-    _raise([Problem(format_path(notice.path), notice.text) for notice in later])
+    _raise([*notices(run).later])
 
 
 def _require_run(run: object) -> None:

@@ -21,8 +21,7 @@ from penstock.run.requirements import scores_by_averages
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.limits import limit_of
-from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.memory import MemoryMonitor, limit_of
 from penstock.runtime.world import World
 
 WORDS = ("latest", "best")

@@ -4,9 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from penstock.config.findings import raise_findings
-from penstock.config.section import Section
-from penstock.config.values import Paths
+from penstock.config.section import Paths, Section, raise_problems
 from penstock.data.sections import BatchingSection
 from penstock.export.sections import ExportConfig
 from penstock.features.sections import FeatureConfig, ParsingSection
@@ -62,5 +60,5 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
-        raise_findings(self, run_findings(self))
+        raise_problems(self, run_findings(self))
         return self

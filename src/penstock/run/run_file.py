@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
+from penstock.config.check import Notices
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
-from penstock.config.notices import Notices
 from penstock.config.write import dump_text
 from penstock.run.model_dir import ModelDir
 from penstock.run.run_config import RunConfig
-from penstock.runtime.tiling import tile_from_environment
+from penstock.runtime.world import tile_from_environment
 
 logger = logging.getLogger(__name__)
 

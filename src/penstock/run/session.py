@@ -10,11 +10,9 @@ from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import format_size
 from penstock.distributed.groups import process_group
 from penstock.run.run_config import RunConfig
-from penstock.runtime.cores import compute_threads
-from penstock.runtime.limits import limit_of, memory_of_machine
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.memory import MemoryMonitor, MemoryReport, limit_of, memory_of_machine
 from penstock.runtime.sections import OnExceed
-from penstock.runtime.world import World
+from penstock.runtime.world import World, compute_threads
 from penstock.training.precision import tensor_float_32
 
 SAMPLE_SECONDS = 0.2

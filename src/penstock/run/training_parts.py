@@ -26,8 +26,7 @@ from penstock.run.plan import TrainingPlan
 from penstock.run.requirements import loss_names, train_section
 from penstock.run.run_config import RunConfig
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.state import Resumable
-from penstock.runtime.world import World
+from penstock.runtime.world import Resumable, World
 from penstock.tensors.batch import Batch
 from penstock.training.early_stopping import EarlyStop
 from penstock.training.learning_rates import LearningRates

@@ -1,15 +1,24 @@
 """`penstock doctor`: what does not fit together here, and the exact command that mends it.
 
-One function per question, from facts to findings; `diagnose` asks them all. Facts can be passed in, so that
-every answer is tested without the machine that gives it. torch is never imported into this process.
+Facts about this installation and machine are gathered without judging; `diagnose` judges them. Facts can be passed
+in, so that every answer is tested without the machine that gives it. torch and its companions are asked in fresh
+processes: one that crashes while loading is a fact, not the end of the doctor.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from penstock.config.sizes import GIB, MIB, format_size
-from penstock.runtime.doctor_facts import BF16_CURE, MODULES, Facts, gather_facts
+from penstock.runtime.memory import memory_of_machine
+from penstock.runtime.world import installed_versions
 
 PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
 """The versions that all of the torch stack has wheels for."""
@@ -19,16 +28,56 @@ FITTING: Final = {"2.13": "1.8", "2.14": "1.9"}
 """Releases of torch, and the release of both fbgemm and torchrec that is built for each."""
 TORCHMETRICS: Final = "1.0.3"
 """Newer ones break torchrec's own metrics."""
-
+PACKAGES: Final = ("torch", "torchrec", "fbgemm-gpu", "fbgemm-gpu-cpu", "torchmetrics")
+MODULES: Final = (
+    *("numpy", "pyarrow", "numba", "pydantic", "google.protobuf", "yaml", "psutil"),
+    *("torch", "fbgemm_gpu", "torchrec"),
+)
 MIN_MEMORY: Final = 1 * GIB
 MIN_SHARED_MEMORY: Final = 64 * MIB
 MIN_OPEN_FILES: Final = 1024
 MIN_DISK: Final = 2 * GIB
 
+BF16_CURE: Final = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+"""Keeps oneDNN from instructions that some processors announce and do not have."""
+BF16_STEP: Final = """
+import torch
+layer, rows = torch.nn.Linear(64, 64), torch.randn(64, 64)
+with torch.autocast("cpu", torch.bfloat16):
+    loss = layer(rows).sum()
+loss.backward()
+"""
+"""What training computes, large enough for the instructions that oneDNN has for large products."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything the doctor looks at. The defaults are those of a healthy machine without a GPU."""
+
+    python_version: tuple[int, int, int] = (3, 11, 0)
+    python: str = "python"
+    """The interpreter, as one types it: fixes are commands for it."""
+    platform: str = "linux"
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the packages that are installed; the others are not in it."""
+    torch_is_cuda: bool = False
+    import_problems: Mapping[str, str] = field(default_factory=dict)
+    """Module to the last line it printed, for each that does not import."""
+    bf16_problem: str = ""
+    """What went wrong when the processor computed in BF16; empty when nothing did."""
+    bf16_is_cured: bool = False
+    """Whether that does not go wrong with `BF16_CURE` in the environment."""
+    shared_memory_bytes: int | None = 16 * GIB
+    """Size of /dev/shm; None where there is none."""
+    open_files: int = 65536
+    memory_bytes: int = 16 * GIB
+    disk_free_bytes: int = 100 * GIB
+    folder: str = "."
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One answer: what was looked at, what is there, and the command that mends it when it is not right."""
+    """What was looked at, what is there, and the command that mends it when it is not right."""
 
     subject: str
     message: str
@@ -36,7 +85,6 @@ class Finding:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing has to be done."""
         return self.fix is None
 
     def __str__(self) -> str:
@@ -48,162 +96,110 @@ class Finding:
 def diagnose(facts: Facts | None = None) -> list[Finding]:
     """Every finding about `facts`, by default about this Python and this machine."""
     known = gather_facts() if facts is None else facts
-    return [finding for check in CHECKS for finding in check(known)]
+    return [*_installation(known), *_loading(known), *_machine(known)]
 
 
-def check_python(facts: Facts) -> Iterator[Finding]:
-    """Is this a Python that the packages are built for?"""
-    version = ".".join(map(str, facts.python_version))
+def _installation(facts: Facts) -> Iterator[Finding]:
+    """Are Python, torch, fbgemm, torchrec and torchmetrics releases that go together?"""
+    python = ".".join(map(str, facts.python_version))
     if facts.python_version[:2] in PYTHONS:
-        yield Finding("python", version)
+        yield Finding("python", python)
     else:
         fix = "rm -rf .venv && make setup PYTHON=python3.11"
-        yield Finding("python", f"is {version}; 3.11, 3.12 or 3.13 is needed", fix)
+        yield Finding("python", f"is {python}; 3.11, 3.12 or 3.13 is needed", fix)
 
-
-def check_torch_stack(facts: Facts) -> Iterator[Finding]:
-    """Are torch, fbgemm and torchrec releases of one family?"""
     torch = facts.versions.get("torch")
-    if torch is None:
-        yield Finding("torch", "is not installed", _install(facts, _torch_requirement(facts)))
-        return
-    family = FITTING.get(_release(torch))
-    if family is None:
-        message = f"is {torch}; fbgemm and torchrec {FITTING[TORCH]} are built for {TORCH}"
-        yield Finding("torch", message, _install(facts, _torch_requirement(facts)))
-        return
-    yield Finding("torch", torch if _release(torch) == TORCH else f"{torch} (tested with {TORCH})")
-    for package in ("torchrec", _fbgemm_package(facts)):
-        yield _of_family(facts, package, family, torch)
-
-
-def check_torchmetrics(facts: Facts) -> Iterator[Finding]:
-    """Is torchmetrics the one that torchrec works with?"""
-    version = facts.versions.get("torchmetrics")
-    if version == TORCHMETRICS:
-        yield Finding("torchmetrics", version)
+    right, wrong = "fbgemm-gpu-cpu", "fbgemm-gpu"
+    if facts.torch_is_cuda:
+        right, wrong = wrong, right
+    family = FITTING.get(_release(torch or ""))
+    if torch is None or family is None:
+        # On Linux the plain name is a CUDA build; the suffix keeps pip from taking it.
+        is_cuda = facts.torch_is_cuda or "fbgemm-gpu" in facts.versions
+        suffix = "+cpu" if facts.platform == "linux" and not is_cuda else ""
+        not_fitting = f"is {torch}; fbgemm and torchrec {FITTING[TORCH]} are built for {TORCH}"
+        message = "is not installed" if torch is None else not_fitting
+        yield Finding("torch", message, _install(facts, f"torch=={TORCH}.0{suffix}"))
     else:
-        message = f"is {version}" if version else "is not installed"
+        yield Finding("torch", torch if _release(torch) == TORCH else f"{torch} (tested with {TORCH})")
+        for package in ("torchrec", right):
+            version = facts.versions.get(package)
+            fix = _install(facts, f"{package}=={family}.0")
+            if version is None:
+                yield Finding(package, "is not installed", fix)
+            elif _release(version) != family:
+                yield Finding(package, f"is {version}; torch {torch} goes with {package} {family}", fix)
+            else:
+                yield Finding(package, version)
+
+    torchmetrics = facts.versions.get("torchmetrics")
+    if torchmetrics == TORCHMETRICS:
+        yield Finding("torchmetrics", torchmetrics)
+    else:
+        message = f"is {torchmetrics}" if torchmetrics else "is not installed"
         fix = _install(facts, f"torchmetrics=={TORCHMETRICS}")
         yield Finding("torchmetrics", f"{message}; torchrec works with {TORCHMETRICS} only", fix)
 
-
-def check_fbgemm_build(facts: Facts) -> Iterator[Finding]:
-    """Is there one fbgemm, and is it of the same kind (CPU or CUDA) as torch?"""
-    right = _fbgemm_package(facts)
-    wrong = "fbgemm-gpu" if right == "fbgemm-gpu-cpu" else "fbgemm-gpu-cpu"
-    if wrong not in facts.versions:
-        return
-    kind = "CUDA" if facts.torch_is_cuda else "CPU"
-    both = right in facts.versions
-    problem = f"is installed beside {right}; they overwrite each other" if both else "is of the other kind"
-    family = FITTING.get(_release(facts.versions.get("torch", "")), FITTING[TORCH])
-    reinstall = _install(facts, f"{right}=={family}.0", "--force-reinstall")
-    fix = f"{facts.python} -m pip uninstall --yes fbgemm-gpu fbgemm-gpu-cpu && {reinstall}"
-    yield Finding(wrong, f"{problem}, and torch is a {kind} build, which needs {right}", fix)
+    if wrong in facts.versions:
+        beside = f"is installed beside {right}; they overwrite each other"
+        problem = beside if right in facts.versions else "is of the other kind"
+        kind = "CUDA" if facts.torch_is_cuda else "CPU"
+        reinstall = _install(facts, f"{right}=={family or FITTING[TORCH]}.0", "--force-reinstall")
+        fix = f"{facts.python} -m pip uninstall --yes fbgemm-gpu fbgemm-gpu-cpu && {reinstall}"
+        yield Finding(wrong, f"{problem}, and torch is a {kind} build, which needs {right}", fix)
 
 
-def check_imports(facts: Facts) -> Iterator[Finding]:
-    """Does everything load?"""
+def _loading(facts: Facts) -> Iterator[Finding]:
+    """Does everything load, and does the processor compute in BF16? Where it does not, float32 needs nothing."""
     for module, problem in facts.import_problems.items():
         yield Finding(f"import {module}", problem, "make setup")
     if not facts.import_problems:
         yield Finding("imports", f"all {len(MODULES)} load")
-
-
-def check_bf16(facts: Facts) -> Iterator[Finding]:
-    """Does the processor compute in BF16? Where it does not, nothing is wrong: float32 needs nothing."""
     if "torch" not in facts.versions or "torch" in facts.import_problems:
         return
+    failed = f"fails on this processor ({facts.bf16_problem})"
     if not facts.bf16_problem:
-        message = "this processor computes it"
+        yield Finding("BF16", "this processor computes it")
     elif facts.bf16_is_cured:
-        message = (
-            f"fails on this processor ({facts.bf16_problem}), and does not with the environment variable "
-            f"{BF16_CURE}: set it for mixed_precision: BF16"
-        )
+        cure = f"and does not with the environment variable {BF16_CURE}: set it for mixed_precision: BF16"
+        yield Finding("BF16", f"{failed}, {cure}")
     else:
-        message = f"fails on this processor ({facts.bf16_problem}): leave mixed_precision: BF16 out"
-    yield Finding("BF16", message)
+        yield Finding("BF16", f"{failed}: leave mixed_precision: BF16 out")
 
 
-def check_memory(facts: Facts) -> Iterator[Finding]:
-    """Is there room for torch, torchrec and some data? The two alone take about 370 MB."""
-    size = format_size(facts.memory_bytes)
-    if facts.memory_bytes >= MIN_MEMORY:
-        yield Finding("memory", size)
-    else:
-        fix = "docker run --memory=4g ..., or a machine with more"
-        yield Finding("memory", f"{size}; at least {format_size(MIN_MEMORY)} is needed", fix)
+def _machine(facts: Facts) -> Iterator[Finding]:
+    """Is there enough memory (torch and torchrec alone take about 370 MB), shared memory, open files and disk?"""
 
+    def enough(subject: str, found: str, is_enough: bool, needed: str, fix: str) -> Finding:
+        return Finding(subject, found) if is_enough else Finding(subject, f"{found}; {needed} needed", fix)
 
-def check_shared_memory(facts: Facts) -> Iterator[Finding]:
-    """Can processes hand batches to each other?"""
-    size_bytes = facts.shared_memory_bytes
-    if size_bytes is None:
+    yield enough(
+        "memory",
+        format_size(facts.memory_bytes),
+        facts.memory_bytes >= MIN_MEMORY,
+        f"at least {format_size(MIN_MEMORY)} is",
+        "docker run --memory=4g ..., or a machine with more",
+    )
+    if facts.shared_memory_bytes is None:
         yield Finding("shared memory", "this system has no /dev/shm and needs none")
-    elif size_bytes >= MIN_SHARED_MEMORY:
-        yield Finding("shared memory", f"/dev/shm has {format_size(size_bytes)}")
     else:
-        message = (
-            f"/dev/shm has {format_size(size_bytes)}; at least {format_size(MIN_SHARED_MEMORY)} is needed"
+        yield enough(
+            "shared memory",
+            f"/dev/shm has {format_size(facts.shared_memory_bytes)}",
+            facts.shared_memory_bytes >= MIN_SHARED_MEMORY,
+            f"at least {format_size(MIN_SHARED_MEMORY)} is",
+            "sudo mount -o remount,size=2G /dev/shm, or in a container: docker run --shm-size=2g ...",
         )
-        fix = "sudo mount -o remount,size=2G /dev/shm, or in a container: docker run --shm-size=2g ..."
-        yield Finding("shared memory", message, fix)
-
-
-def check_open_files(facts: Facts) -> Iterator[Finding]:
-    """May a process hold enough files open?"""
-    if facts.open_files >= MIN_OPEN_FILES:
-        yield Finding("open files", f"up to {facts.open_files}")
-    else:
-        message = f"at most {facts.open_files}; {MIN_OPEN_FILES} are needed"
-        yield Finding("open files", message, "ulimit -n 65536")
-
-
-def check_disk(facts: Facts) -> Iterator[Finding]:
-    """Is there room for checkpoints and prepared data?"""
-    free = format_size(facts.disk_free_bytes)
-    if facts.disk_free_bytes >= MIN_DISK:
-        yield Finding("disk", f"{free} free in {facts.folder}")
-    else:
-        message = f"{free} free in {facts.folder}; at least {format_size(MIN_DISK)} is needed"
-        fix = f"du -xh --max-depth=2 {facts.folder} | sort -h | tail, and remove what is not needed"
-        yield Finding("disk", message, fix)
-
-
-CHECKS: Final[tuple[Callable[[Facts], Iterator[Finding]], ...]] = (
-    check_python,
-    check_torch_stack,
-    check_torchmetrics,
-    check_fbgemm_build,
-    check_imports,
-    check_bf16,
-    check_memory,
-    check_shared_memory,
-    check_open_files,
-    check_disk,
-)
-
-
-def _of_family(facts: Facts, package: str, family: str, torch: str) -> Finding:
-    version = facts.versions.get(package)
-    fix = _install(facts, f"{package}=={family}.0")
-    if version is None:
-        return Finding(package, "is not installed", fix)
-    if _release(version) != family:
-        return Finding(package, f"is {version}; torch {torch} goes with {package} {family}", fix)
-    return Finding(package, version)
-
-
-def _fbgemm_package(facts: Facts) -> str:
-    return "fbgemm-gpu" if facts.torch_is_cuda else "fbgemm-gpu-cpu"
-
-
-def _torch_requirement(facts: Facts) -> str:
-    """On Linux the plain name is a CUDA build; the suffix keeps pip from taking it."""
-    wants_cuda = facts.torch_is_cuda or "fbgemm-gpu" in facts.versions
-    return f"torch=={TORCH}.0" + ("+cpu" if facts.platform == "linux" and not wants_cuda else "")
+    are_enough = facts.open_files >= MIN_OPEN_FILES
+    found = f"{'up to' if are_enough else 'at most'} {facts.open_files}"
+    yield enough("open files", found, are_enough, f"{MIN_OPEN_FILES} are", "ulimit -n 65536")
+    yield enough(
+        "disk",
+        f"{format_size(facts.disk_free_bytes)} free in {facts.folder}",
+        facts.disk_free_bytes >= MIN_DISK,
+        f"at least {format_size(MIN_DISK)} is",
+        f"du -xh --max-depth=2 {facts.folder} | sort -h | tail, and remove what is not needed",
+    )
 
 
 def _release(version: str) -> str:
@@ -214,3 +210,64 @@ def _release(version: str) -> str:
 def _install(facts: Facts, requirement: str, *options: str) -> str:
     """Without dependencies: resolving those of torchrec would bring the CUDA build of fbgemm."""
     return " ".join([facts.python, "-m pip install --no-deps", *options, requirement])
+
+
+# --- Facts ---------------------------------------------------------------------------------------------------
+
+
+def gather_facts() -> Facts:
+    """The facts of this process's Python and machine, for work in the current folder."""
+    folder, shared_memory = Path.cwd(), Path("/dev/shm")
+    statements = {module: f"import {module}" for module in MODULES}
+    statements["torch"] = "import torch; print(torch.version.cuda)"
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        answers = dict(zip(statements, pool.map(run_python, statements.values()), strict=True))
+    import_problems = {module: problem for module, (_, problem) in answers.items() if problem}
+    versions = installed_versions(PACKAGES)
+    bf16_problem, bf16_is_cured = ("", False) if "torch" in import_problems else try_bf16()
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return Facts(
+        python_version=sys.version_info[:3],
+        python=sys.executable,
+        platform=sys.platform,
+        versions=versions,
+        # It prints "None" for a CPU build, and nothing when torch does not load.
+        torch_is_cuda=answers["torch"][0] not in ("", "None") or "+cu" in versions.get("torch", ""),
+        import_problems=import_problems,
+        bf16_problem=bf16_problem,
+        bf16_is_cured=bf16_is_cured,
+        shared_memory_bytes=shutil.disk_usage(shared_memory).total if shared_memory.is_dir() else None,
+        open_files=sys.maxsize if open_files == resource.RLIM_INFINITY else open_files,
+        memory_bytes=memory_of_machine(),
+        disk_free_bytes=shutil.disk_usage(folder).free,
+        folder=str(folder),
+    )
+
+
+def try_bf16() -> tuple[str, bool]:
+    """What goes wrong when this processor computes in BF16 ("" when nothing does), and whether the cure helps.
+
+    Tried, not looked up: what a processor announces is not always what it can do.
+    """
+    _, problem = run_python(BF16_STEP)
+    return problem, bool(problem) and not run_python(with_bf16_cure(BF16_STEP))[1]
+
+
+def with_bf16_cure(statement: str) -> str:
+    """The same statement, with the cure in its environment before anything is imported."""
+    return f"import os; os.environ.update([{BF16_CURE!r}.split('=')])\n{statement}"
+
+
+def run_python(statement: str, timeout_seconds: float = 120.0) -> tuple[str, str]:
+    """What a statement prints in a fresh Python, and what went wrong ("" when nothing did)."""
+    command = [sys.executable, "-c", statement]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return "", f"did not finish within {timeout_seconds:g} seconds"
+    if done.returncode == 0:
+        return done.stdout.strip(), ""
+    if done.returncode < 0:
+        return "", f"crashed with signal {-done.returncode}"
+    lines = done.stderr.strip().splitlines() or [f"ended with exit code {done.returncode}"]
+    return "", lines[-1]

@@ -28,8 +28,8 @@ class StopRequest:
 class Stopped(PenstockError):
     """Work ended because somebody asked to stop."""
 
-    def __init__(self, told: str, request: StopRequest) -> None:
-        super().__init__(f"stopped: {told}")
+    def __init__(self, message: str, request: StopRequest) -> None:
+        super().__init__(f"stopped: {message}")
         self.exit_code = request.exit_code
 
 

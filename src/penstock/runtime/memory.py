@@ -1,11 +1,11 @@
-"""What the process tree really takes: sampled in a thread, with the peak of every stage.
+"""How many bytes there are, and what the process tree really takes: sampled in a thread, with the peak of every stage.
 
 Pages that only one process has are added up; of the pages that processes share (libraries, forked memory), those of the
 process with the most are counted once. So the number does not depend on who else on the machine has loaded the same
 libraries, and a library that is loaded counts in full.
 
-Between two samples the kernel watches: where the most that this process ever took has grown, that counts, however short
-it was. Of the processes that it started only samples are known.
+Between two samples the kernel watches: where the high-water mark of this process has grown, that counts, however short
+the peak was. Of the processes that it started only samples are known.
 """
 
 import threading
@@ -14,14 +14,62 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import psutil
 
-from penstock.runtime.process_tree import process_tree
+if TYPE_CHECKING:
+    from penstock.runtime.sections import MemorySection
 
+CGROUP_FILES = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 _START = "start"
 """The stage before the first."""
+
+
+def memory_of_machine(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
+    """Bytes of the machine, or of the container when that has fewer."""
+    total = int(psutil.virtual_memory().total)
+    for file in cgroup_files:
+        try:
+            text = file.read_text().strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            total = min(total, int(text))
+    return total
+
+
+def default_limit() -> int:
+    """The memory limit of a run that does not set one: 60 %, in integers so that it is the same on every machine."""
+    return memory_of_machine() * 60 // 100
+
+
+def limit_of(memory: "MemorySection") -> int:
+    """The memory limit of a run, in bytes."""
+    return default_limit() if memory.limit is None else memory.limit
+
+
+def process_tree(root: psutil.Process) -> list[psutil.Process]:
+    """The process, what it started, what those started, and so on.
+
+    Linux lists the children of a thread in a file; psutil looks at every process of the machine, which takes long
+    where there are thousands and the question comes five times a second.
+    """
+    try:
+        return [root, *(psutil.Process(pid) for pid in _descendants(root.pid))]
+    except (OSError, psutil.NoSuchProcess):  # a kernel without such files, or one that ended meanwhile
+        return [root, *root.children(recursive=True)]
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (thread / "children").read_text().split()):
+            found += [child, *_descendants(child)]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +84,15 @@ def process_bytes(process: psutil.Process) -> ProcessBytes:
     """Bytes of one process; all count as private where the kernel does not tell them apart."""
     try:
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
-        sizes = {
-            name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines[1:])
-        }
+        fields = (line.partition(":") for line in lines[1:])
+        sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in fields}
         shared = sizes["Shared_Clean"] + sizes["Shared_Dirty"]
         return ProcessBytes(sizes["Rss"] - shared, shared)
     except (OSError, KeyError):
-        pass
-    return ProcessBytes(resident_bytes(process))
+        return ProcessBytes(_resident_bytes(process))
 
 
-def resident_bytes(process: psutil.Process) -> int:
-    """All resident bytes of a process; 0 where it has ended."""
+def _resident_bytes(process: psutil.Process) -> int:
     try:
         return int(process.memory_info().rss)
     except psutil.NoSuchProcess:
@@ -63,15 +108,15 @@ def tree_parts(root: psutil.Process) -> tuple[int, int]:
     """Bytes of a process, and what those that it started add to them."""
     processes = process_tree(root)
     if len(processes) == 1:
-        # Nothing to share with: a plain count does, where telling pages apart takes milliseconds that grow with memory.
-        return resident_bytes(root), 0
+        # Nothing to share with: a plain count is enough; telling pages apart takes milliseconds that grow with memory.
+        return _resident_bytes(root), 0
     own, *others = [process_bytes(process) for process in processes]
-    most_shared = max(part.shared for part in (own, *others))
-    return own.private + own.shared, sum(part.private for part in others) + most_shared - own.shared
+    max_shared = max(part.shared for part in (own, *others))
+    return own.private + own.shared, sum(part.private for part in others) + max_shared - own.shared
 
 
 def high_water_bytes() -> int:
-    """The most that this process took since it began, as the kernel knows it; 0 where the kernel does not tell."""
+    """The peak of this process since it began, as the kernel counts it; 0 where the kernel does not."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -93,11 +138,9 @@ class MemoryReport:
 
     @property
     def exceeded(self) -> bool:
-        """Whether the tree ever took more than its limit."""
         return self.peak_bytes > self.limit_bytes
 
     def see(self, stage: str, num_bytes: int) -> None:
-        """Count one sample."""
         self.stage_peaks[stage] = max(num_bytes, self.stage_peaks.get(stage, 0))
         if num_bytes > self.peak_bytes:
             self.peak_bytes, self.peak_stage = num_bytes, stage
@@ -133,19 +176,21 @@ class MemoryMonitor:
             self._thread.join()
 
     def sample(self) -> int:
-        """Measure now, and count it for the stage that is running."""
+        """Measures now, and counts it for the stage that is running."""
         with self._lock:
             own_bytes, started_bytes = tree_parts(self._process)
             self.last_bytes = own_bytes + started_bytes
-            most_bytes = max(own_bytes, self._new_high_water_bytes()) + started_bytes
-            self.report.see(self._stage, most_bytes)
+            before, self._high_water_bytes = self._high_water_bytes, high_water_bytes()
+            if self._high_water_bytes > before:
+                own_bytes = max(own_bytes, self._high_water_bytes)
+            self.report.see(self._stage, own_bytes + started_bytes)
             new_bytes = started_bytes - self._started_before_bytes
             self.report.started_peak_bytes = max(self.report.started_peak_bytes, new_bytes)
             return self.last_bytes
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count what is sampled inside the `with` block for the stage `name`, and for it until the next one begins."""
+        """Counts what is sampled from here on for the stage `name`, until the next one begins."""
         before = self._enter_stage(name)
         try:
             yield
@@ -153,16 +198,11 @@ class MemoryMonitor:
             self._enter_stage(name if before == _START else before)
 
     def _enter_stage(self, name: str) -> str:
-        """End the stage that is running with a last sample; gives its name."""
+        """Ends the stage that is running with a last sample; gives its name."""
         self.sample()
         with self._lock:
             before, self._stage = self._stage, name
         return before
-
-    def _new_high_water_bytes(self) -> int:
-        """The most of this process, where it has grown since the last sample; else 0."""
-        before, self._high_water_bytes = self._high_water_bytes, high_water_bytes()
-        return self._high_water_bytes if self._high_water_bytes > before else 0
 
     def _watch(self) -> None:
         while not self._closed.wait(self._interval_seconds):
@@ -170,5 +210,5 @@ class MemoryMonitor:
 
 
 def stage_of(monitor: MemoryMonitor | None, name: str) -> AbstractContextManager[None]:
-    """Count what is sampled inside the `with` block for a stage, where somebody measures at all."""
+    """Counts what is sampled inside the `with` block for a stage, where somebody measures at all."""
     return nullcontext() if monitor is None else monitor.stage(name)

@@ -21,9 +21,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 Fields = Mapping[str, str]
 
-
-_LARGEST_PAUSE_SECONDS = 60.0
-_BAR_CELLS, _FEWEST_BAR_CELLS = 24, 4
+_MAX_PAUSE_SECONDS = 60.0
+_BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
 
 
@@ -35,9 +34,7 @@ class Display(Protocol):
         """Whether what was shown before is still there, so that a long piece of work should say less and less often."""
         ...
 
-    def show(self, done: int, total: int | None, fields: Fields) -> None:
-        """Show the state now."""
-        ...
+    def show(self, done: int, total: int | None, fields: Fields) -> None: ...
 
     def note(self, line: str) -> None:
         """Show a line that stays."""
@@ -57,17 +54,15 @@ class PlainLines:
         self._title, self._unit, self._stream = title, unit, stream or sys.stderr
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
-        """Print one line."""
         of_total = f"/{total:,}" if total is not None else ""
         rest = "".join(f"  {name} {value}" for name, value in fields.items())
         print(f"{self._title}: {self._unit} {done:,}{of_total}{rest}", file=self._stream, flush=True)
 
     def note(self, line: str) -> None:
-        """Print the line."""
         print(line, file=self._stream, flush=True)
 
     def close(self) -> None:
-        """Nothing to restore."""
+        pass
 
 
 class Bar:
@@ -91,13 +86,12 @@ class Bar:
         """Redraw; the first time, take the terminal."""
         self._progress.start()
         count = f"{self._unit} {done:,}/{total:,}" if total is not None else f"{self._unit} {done:,}"
-        room = self._progress.console.width - len(self._title) - len(" ") - _FEWEST_BAR_CELLS - len(" ")
-        text = "  ".join([count, *fitting(fields, room - len(count))])
-        self._bar.bar_width = min(_BAR_CELLS, _FEWEST_BAR_CELLS + max(0, room - len(text)))
+        width = self._progress.console.width - len(self._title) - len(" ") - _MIN_BAR_CELLS - len(" ")
+        text = "  ".join([count, *fitting(fields, width - len(count))])
+        self._bar.bar_width = min(_BAR_CELLS, _MIN_BAR_CELLS + max(0, width - len(text)))
         self._progress.update(self._task, completed=done, total=total, text=text)
 
     def note(self, line: str) -> None:
-        """Print the line above the bar."""
         self._progress.console.print(line, highlight=False, markup=False)
 
     def close(self) -> None:
@@ -106,7 +100,7 @@ class Bar:
 
 
 def fitting(fields: Fields, num_cells: int) -> list[str]:
-    """Fields as text, as many as there is room for: the time left before all others, those by their order.
+    """Fields as text, as many as fit: the time left before all others, those by their order.
 
     >>> fitting({"samples": "1,500", "memory": "150MiB", "left": "0:20"}, 30)
     ['samples 1,500', 'left 0:20']
@@ -188,7 +182,7 @@ class ProgressLogger:
     def _is_due(self) -> bool:
         now, pause = self._clock(), self._min_seconds
         if self._every is None and self._display.stays:
-            pause = max(pause, min((now - self._started_at) / 10, _LARGEST_PAUSE_SECONDS))
+            pause = max(pause, min((now - self._started_at) / 10, _MAX_PAUSE_SECONDS))
         return now - self._shown_at >= pause
 
     def _show(self) -> None:

@@ -5,9 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
-from penstock.config.values import words
+from penstock.config.section import Later, Section, words
 
 
 class SamplerOptions(Section):

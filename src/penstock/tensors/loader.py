@@ -12,7 +12,7 @@ from penstock.data.workers.measured import Measured, Spent
 from penstock.features.parser import ParseBatches, ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
 

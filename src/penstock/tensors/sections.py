@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, NonNegativeInt
 
-from penstock.config.markers import Ignored, Later
-from penstock.config.section import Section
+from penstock.config.section import Ignored, Later, Section
 from penstock.config.sizes import ByteSize
 
 

@@ -13,7 +13,7 @@ from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
 from penstock.data.forms import Form
 from penstock.readers.blocks import Shard
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 _NOT_ASKED = -1
 

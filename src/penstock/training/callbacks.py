@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.training.learning_rates import LearningRates
 
 EVENTS = ("on_log", "on_eval", "on_save", "on_end")

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 @dataclass(slots=True)

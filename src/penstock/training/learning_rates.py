@@ -9,7 +9,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.optim.dense import set_learning_rate
 from penstock.optim.schedules import Schedule, plateaus
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.training.progress import TrainingProgress
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from penstock.config.errors import ConfigError
 from penstock.models.model import Model
 from penstock.optim.row_adam import table_kernels
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.training.sections import GradClipping, GradScaler, TrainConfig
 
 PRECISIONS = {"BF16": torch.bfloat16, "FP16": torch.float16}

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 
 @dataclass(slots=True)

@@ -13,10 +13,8 @@ from pydantic import (
     PositiveInt,
 )
 
-from penstock.config.markers import Ignored, Later, Refused
 from penstock.config.nearest import hint
-from penstock.config.section import Section
-from penstock.config.values import Probability, words
+from penstock.config.section import Ignored, Later, Probability, Refused, Section, words
 from penstock.features.sections.options import ParameterConstraints
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import MetricMode

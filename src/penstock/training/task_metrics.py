@@ -13,7 +13,7 @@ from penstock.metrics.metric import Metric, computing_bytes, held_bytes, reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
 from penstock.runtime.collectives import Collectives
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 
 _logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.config.errors import DataError
-from penstock.runtime.state import Resumable
+from penstock.runtime.world import Resumable
 from penstock.tensors.batch import Batch
 from penstock.training.progress import End, Every, TrainingProgress
 from penstock.training.step import StepOutcome

@@ -1,19 +1,22 @@
-"""YAML with line and column of every key.
+"""YAML and JSON with line and column of every key.
 
-Plain scalars follow the YAML 1.2 core schema: `1e-4` is a number, `no` and `2024-01-01` are strings. Tags are
-refused, so nothing can be constructed but plain data. A key without a value is an empty section where a
+Plain scalars of YAML follow the YAML 1.2 core schema: `1e-4` is a number, `no` and `2024-01-01` are strings. Tags
+are refused, so nothing can be constructed but plain data. A key without a value is an empty section where a
 section belongs.
+
+JSON is read by the standard library, which gives no positions; the same text is composed as YAML for these.
 """
 
+import json
 import re
 from typing import Any, cast
 
 import yaml
 
-from penstock.config.paths import KeyPath, Position
+from penstock.config.errors import KeyPath, Position
 from penstock.config.section import Section
 from penstock.config.shape import ScalarShape, SectionShape, Shape, child_shape
-from penstock.config.syntax.parsed import Parsed, TextPlaces
+from penstock.config.syntax import Parsed
 
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -27,6 +30,13 @@ _WORDS = {
 }
 _TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 _MAX_NODES = 1_000_000
+# What JSON may hold and YAML refuses or takes for a line break; as many digits instead move no position.
+_JSON_ONLY = re.compile(r"[^\n\r -~]|(?<=\\u)[dD][89a-fA-F]")
+_JSON_PROBLEMS = {
+    "Expecting property name enclosed in double quotes": "expected a key in double quotes",
+    "Illegal trailing comma before end of object": "expected a key in double quotes",
+    "Extra data": "expected the end of the file",
+}
 
 
 def read_yaml(text: str, root: type[Section]) -> Parsed:
@@ -35,7 +45,7 @@ def read_yaml(text: str, root: type[Section]) -> Parsed:
 
 
 def read_yaml_value(text: str, shape: Shape, *, typed: bool = False) -> Parsed:
-    """Reads a value of this shape; `typed` keeps a bare word or number as text where a string belongs."""
+    """Reads a value of this shape; `typed` keeps a bare word or number as a string where one belongs."""
     parsed = Parsed()
     try:
         documents = list(yaml.compose_all(text, Loader=_Loader))
@@ -45,7 +55,8 @@ def read_yaml_value(text: str, shape: Shape, *, typed: bool = False) -> Parsed:
         parsed.give_up(message, (mark.line + 1, mark.column + 1) if mark else None)
     except yaml.reader.ReaderError as error:
         message = "is not valid YAML: unprintable character; write it as \\x.. in double quotes"
-        parsed.give_up(message, TextPlaces(text).position(error.position))
+        before = text[: error.position]
+        parsed.give_up(message, (before.count("\n") + 1, len(before) - before.rfind("\n")))
     else:
         if len(documents) > 1:
             parsed.add((), "holds more than one YAML document", _start(documents[1]))
@@ -82,7 +93,10 @@ class _Walk:
             self.parsed.add(path, f"has the tag '{node.tag}'; tags are not supported", _start(node))
             return None
         if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, shape)
+            text = cast(str, node.value)
+            if node.style or (self.typed and isinstance(shape, ScalarShape) and shape.type is str):
+                return text
+            return {} if text == "" and isinstance(shape, SectionShape) else resolve_plain(text)
         if id(node) in self.open or self.num_nodes > _MAX_NODES:
             self.parsed.add(path, "repeats itself without end through its anchors", _start(node))
             return None
@@ -91,14 +105,6 @@ class _Walk:
         result = self._mapping(node, path, shape) if is_mapping else self._sequence(node, path, shape)
         self.open.discard(id(node))
         return result
-
-    def _scalar(self, node: yaml.ScalarNode, shape: Shape | None) -> Any:
-        text = cast(str, node.value)
-        if node.style or (self.typed and isinstance(shape, ScalarShape) and shape.type is str):
-            return text
-        if text == "" and isinstance(shape, SectionShape):
-            return {}
-        return resolve_plain(text)
 
     def _sequence(self, node: yaml.Node, path: KeyPath, shape: Shape | None) -> list[Any]:
         items = []
@@ -137,3 +143,51 @@ class _Walk:
 
 def _start(node: yaml.Node) -> Position:
     return node.start_mark.line + 1, node.start_mark.column + 1
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object before its keys are compared."""
+
+
+def read_json(text: str, root: type[Section] | None = None) -> Parsed:  # noqa: ARG001 -- JSON needs no schema
+    """Reads one JSON value."""
+    parsed = Parsed()
+    try:
+        value = json.loads(text, object_pairs_hook=_Pairs)
+    except json.JSONDecodeError as error:
+        message = _JSON_PROBLEMS.get(error.msg) or error.msg[:1].lower() + error.msg[1:]
+        message = message.replace("expecting", "expected")
+        parsed.give_up(f"is not valid JSON: {message}", (error.lineno, error.colno))
+        return parsed
+    try:
+        same_positions = _JSON_ONLY.sub(lambda match: "0" * len(match[0]), text.replace("\t", " "))
+        node = yaml.compose(same_positions, Loader=_Loader)
+    except yaml.YAMLError:  # a key of more than 1,024 characters: problems are reported without their lines
+        node = None
+    parsed.data = _json_value(value, node, (), parsed)
+    return parsed
+
+
+def _json_value(value: Any, node: yaml.Node | None, path: KeyPath, parsed: Parsed) -> Any:
+    """The value with its objects as dicts; the node beside it has the same nesting and knows the positions."""
+    if not isinstance(value, list):
+        return value
+    nodes = [None] * len(value) if node is None else node.value
+    if not isinstance(value, _Pairs):
+        items = []
+        for index, (item, item_node) in enumerate(zip(value, nodes, strict=True)):
+            if item_node is not None:
+                parsed.positions[(*path, index)] = _start(item_node)
+            items.append(_json_value(item, item_node, (*path, index), parsed))
+        return items
+    entries: dict[str, Any] = {}
+    for (key, item), pair in zip(value, nodes, strict=True):
+        key_node, item_node = pair or (None, None)
+        position = None if key_node is None else _start(key_node)
+        if key in entries:
+            parsed.add((*path, key), "is written twice", position)
+            continue
+        if position is not None:
+            parsed.positions[(*path, key)] = position
+        entries[key] = _json_value(item, item_node, (*path, key), parsed)
+    return entries

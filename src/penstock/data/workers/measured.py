@@ -20,7 +20,7 @@ from penstock.data.workers.ends import NotLoadable
 from penstock.data.workers.stage import InWorkers
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)

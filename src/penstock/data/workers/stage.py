@@ -13,7 +13,7 @@ from penstock.data.workers.patience import DEFAULT_PATIENCE, Patience
 from penstock.data.workers.process import Work
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
-from penstock.runtime.state import State
+from penstock.runtime.world import State
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -7,10 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from penstock.config.markers import Later, Legacy
-from penstock.config.paths import KeyPath
-from penstock.config.section import Section
-from penstock.config.values import Probability
+from penstock.config.errors import KeyPath
+from penstock.config.section import Later, Legacy, Probability, Section
 from penstock.features.sections.types import (
     BoolMaskFeature,
     CombineFeature,

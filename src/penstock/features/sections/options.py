@@ -7,9 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
-from penstock.config.values import Probability, words
+from penstock.config.section import Later, Probability, Section, words
 
 
 class ParameterConstraints(Section):

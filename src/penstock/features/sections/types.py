@@ -6,9 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, NonNegativeInt, PositiveInt, model_validator
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
-from penstock.config.values import words
+from penstock.config.section import Later, Section, words
 from penstock.features.sections.options import (
     ID_SIZES,
     BucketOptions,

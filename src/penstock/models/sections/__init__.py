@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import PositiveInt, create_model
 
-from penstock.config.markers import Later, Refused
-from penstock.config.section import Section
+from penstock.config.section import Later, Refused, Section
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.sections.layers import VariationalDropout

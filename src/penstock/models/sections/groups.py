@@ -6,9 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from penstock.config.markers import Later
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio
+from penstock.config.section import DropoutRatio, Later, Section
 from penstock.models.sections.layers import MLP
 
 

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio
+from penstock.config.section import DropoutRatio, Section
 from penstock.models.sections.layers import MLP
 
 

@@ -4,8 +4,7 @@ from enum import StrEnum
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio
+from penstock.config.section import DropoutRatio, Section
 
 
 class Similarity(StrEnum):

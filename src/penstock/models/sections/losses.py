@@ -5,10 +5,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
-from penstock.config.custom import NamedPart
-from penstock.config.markers import Refused
-from penstock.config.section import Section
-from penstock.config.values import Probability, words
+from penstock.config.registry import NamedPart
+from penstock.config.section import Probability, Refused, Section, words
 
 Smoothing = Annotated[float, Field(ge=0, lt=1)]
 """The share of a label that is given away; with 1 nothing of it would be left to learn."""

@@ -2,8 +2,7 @@
 
 from pydantic import PositiveFloat, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio
+from penstock.config.section import DropoutRatio, Section
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, ExtractionNetwork, MaskNetModule
 from penstock.models.sections.towers import BayesTaskTower, FusionMTLTower, InterventionTaskTower, TaskTower

@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from penstock.config.section import Section
-from penstock.config.values import DropoutRatio, Probability
+from penstock.config.section import DropoutRatio, Probability, Section
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, B2ICapsule

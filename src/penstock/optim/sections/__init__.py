@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
-from penstock.config.custom import CustomPart
 from penstock.config.errors import Problem
-from penstock.config.markers import Ignored, Refused
-from penstock.config.section import Section
+from penstock.config.registry import CustomPart
+from penstock.config.section import Ignored, Refused, Section
 from penstock.optim.sections.schedules import (
     LearningRate,
     MomentDecay,

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from penstock.config.custom import CustomPart
+from penstock.config.registry import CustomPart
 from penstock.config.section import Section
 
 _LARGEST_FLOAT32 = 3.4028234e38

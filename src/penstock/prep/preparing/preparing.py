@@ -29,9 +29,8 @@ from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
-from penstock.runtime.cores import available_cores
-from penstock.runtime.limits import default_limit
-from penstock.runtime.memory import tree_bytes
+from penstock.runtime.memory import default_limit, tree_bytes
+from penstock.runtime.world import available_cores
 from penstock.store.batch_file.files import check_layout
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 from penstock.store.schema import StoreSchema

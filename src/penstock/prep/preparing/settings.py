@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.config.plain import section_data
+from penstock.config.write import section_data
 from penstock.prep.preparing.changes import MODULE_CHECKSUM
 from penstock.prep.preparing.extraction.extract_function import source_checksum
 from penstock.prep.preparing.extraction.extraction import Extraction

@@ -15,8 +15,8 @@ from penstock.prep.preparing.crew.patience import Patience
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress
+from penstock.runtime.durable import Journal
 from penstock.runtime.interrupts import Stopped, StopRequest
-from penstock.runtime.journal import Journal
 from penstock.runtime.memory import MemoryMonitor, stage_of
 from penstock.runtime.progress import ProgressLogger
 

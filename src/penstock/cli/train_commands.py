@@ -1,8 +1,6 @@
-"""`penstock train`."""
+"""Commands on a model: train, eval, predict."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +29,6 @@ FineTune = Annotated[
 IgnoreOptimizer = Annotated[
     bool, typer.Option("--ignore_restore_optimizer", help="Continue with the model, but a fresh optimizer.")
 ]
-
 ParamMap = Annotated[
     str | None,
     typer.Option(
@@ -42,18 +39,19 @@ ParamMap = Annotated[
 NewData = Annotated[
     bool, typer.Option("--new_data", help="Go on like --continue_train, but at the first row of new data.")
 ]
-
 Workers = Annotated[
     int | None, typer.Option("--workers", min=0, help="Processes that parse (data_config.num_workers).")
 ]
-
 Profile = Annotated[
     bool, typer.Option("--profile", help="Write a trace of ten steps (train_config.is_profiling).")
 ]
-
 TextConfig = Annotated[
     bool,
     typer.Option("--text_config", help="Also write the final config as protobuf text: model_dir/run.config."),
+]
+ResultFile = Annotated[
+    str | None,
+    typer.Option("--eval_result_filename", help="Also write the result to this file of the model_dir."),
 ]
 
 
@@ -92,7 +90,7 @@ def train(
             "data_config.num_workers": None if workers is None else str(workers),
             "train_config.is_profiling": "true" if profile else None,
         }
-        with _stops_told():
+        try:
             run = options.load(run_file, paths, sets, edit_config_json, strict)
             from penstock.observe.summary import training_summary
             from penstock.run.run_file import write_text_config
@@ -105,25 +103,19 @@ def train(
                 restore_optimizer=not ignore_restore_optimizer,
                 plain=plain,
             )
+        except KeyboardInterrupt:
+            # As soon as a run can, it takes Ctrl-C as a request to finish its step and save; before there is nothing.
+            fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
         if text_config:
             write_text_config(run)
         print(training_summary(result))
         if not (result.trained_rows or result.exit_code):
-            _tell_of_the_end(run, stopped_early=result.stopped_because is not None)
+            _warn_of_the_end(run, stopped_early=result.stopped_because is not None)
         if result.exit_code:
             raise typer.Exit(result.exit_code)
 
 
-@contextmanager
-def _stops_told() -> Iterator[None]:
-    """A run takes Ctrl-C as a request to finish its step and save, as soon as it can; before that there is nothing."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
-
-
-def _tell_of_the_end(run: "RunConfig", stopped_early: bool) -> None:
+def _warn_of_the_end(run: "RunConfig", stopped_early: bool) -> None:
     """A run that is continued behind its end trains nothing, which looks like a success."""
     length = "num_epochs" if run.train_config is None or run.train_config.num_steps is None else "num_steps"
     cause = (
@@ -165,3 +157,70 @@ def train_eval(
         edit_config_json=edit_config_json,
         plain=plain,
     )
+
+
+def evaluate(
+    run_file: options.RunFile,
+    checkpoint_path: options.CheckpointPath = None,
+    eval_input_path: options.EvalInput = None,
+    eval_result_filename: ResultFile = None,
+    model_dir: options.ModelDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    plain: options.Plain = False,
+) -> None:
+    """Evaluate a checkpoint of RUN: the latest, the best, or a given one."""
+    with one_line_errors(run_file):
+        paths = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
+        run = options.load(run_file, paths, sets, edit_config_json)
+        from penstock.observe.summary import evaluation_summary
+        from penstock.run.evaluate import evaluate_checkpoint
+
+        result = evaluate_checkpoint(run, checkpoint_path, result_filename=eval_result_filename, plain=plain)
+        print(evaluation_summary(result))
+
+
+def predict(
+    run_file: options.RunFile,
+    predict_input_path: Annotated[str, typer.Option("--predict_input_path", help="Files to score.")],
+    predict_output_path: Annotated[
+        str,
+        typer.Option("--predict_output_path", help="A .parquet or .csv file, or a folder of Parquet parts."),
+    ],
+    reserved_columns: Annotated[
+        str, typer.Option("--reserved_columns", help="Input columns to keep, separated by commas.")
+    ] = "",
+    output_columns: Annotated[
+        str,
+        typer.Option("--output_columns", help="Predictions to write, separated by commas (default: all)."),
+    ] = "",
+    batch_size: Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows per batch.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many rows.")] = None,
+    checkpoint_path: options.CheckpointPath = None,
+    model_dir: options.ModelDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    plain: options.Plain = False,
+) -> None:
+    """Score files with a checkpoint of RUN, in input order."""
+    with one_line_errors(run_file):
+        run = options.load(run_file, {"model_dir": model_dir, "memory.limit": memory}, sets, edit_config_json)
+        from penstock.observe.summary import prediction_summary
+        from penstock.run.predict import PredictionRequest, predict_files
+
+        request = PredictionRequest(
+            input_path=predict_input_path,
+            output_path=predict_output_path,
+            reserved_columns=_names(reserved_columns),
+            output_columns=_names(output_columns) or None,
+            batch_size=batch_size,
+            limit=limit,
+            checkpoint=checkpoint_path,
+        )
+        print(prediction_summary(predict_files(run, request, plain=plain)))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,260 @@
+"""Commands on data: prep, merge, rewrite, sample-data, inspect."""
+
+import json
+import logging
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.errors import EXIT_WRONG, Debug, fail, one_line_errors
+from penstock.config.errors import ConfigError
+
+Parallel = Annotated[
+    str | None, typer.Option("--parallel", metavar="true|false", help="Use several processes, or this one.")
+]
+SkipMerge = Annotated[bool, typer.Option("--skip-merge", help="Leave the batch files as they are.")]
+RestartPrep = Annotated[
+    bool, typer.Option("--restart", help="Remove the batch files of an earlier preparation and begin anew.")
+]
+KeepDone = Annotated[
+    bool,
+    typer.Option(
+        "--keep-done",
+        help="Go on after the module of extract was changed; what is done stays as its text before made it.",
+    ),
+]
+IntermediateDir = Annotated[
+    str | None, typer.Option("--intermediate-dir", metavar="DIR", help="Where batch files are.")
+]
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Compare the store with batch files and RUN; nothing is written.")
+]
+RestartMerge = Annotated[
+    bool, typer.Option("--restart", help="Write the store anew, also where it is whole already.")
+]
+AllowPickle = Annotated[
+    bool, typer.Option("--allow-pickle", help="Read batch files of old that hold pickled samples.")
+]
+Input = Annotated[
+    str, typer.Argument(metavar="INPUT", help="Data of any format: a file, folder, glob or list.")
+]
+Output = Annotated[Path, typer.Argument(metavar="OUTPUT_DIR", help="A new or empty folder.")]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Between the columns of CSV files; '\\t' is a tab.")
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Whether the first line of CSV files names the columns.")
+]
+Fields = Annotated[
+    str | None,
+    typer.Option("--fields", metavar="NAME:TYPE;...", help="Types of CSV columns, as 'a:BIGINT;b:STRING'."),
+]
+DatasetType = Annotated[
+    str | None,
+    typer.Option("--dataset-type", help="The input's format, such as CsvDataset, where no suffix tells."),
+]
+FileMemory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Memory limit of the whole process; default 512MiB."),
+]
+
+
+def prep(
+    run_file: options.RunFile,
+    parallel: Parallel = None,
+    skip_merge: SkipMerge = False,
+    restart: RestartPrep = False,
+    keep_done: KeepDone = False,
+    intermediate_dir: IntermediateDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+    plain: options.Plain = False,
+) -> None:
+    """Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped."""
+    with one_line_errors(run_file):
+        paths = {
+            "preprocessing.parallel": parallel,
+            "preprocessing.intermediate_dir": intermediate_dir,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.run.prepare import prepare
+
+        if Debug.shown:
+            logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
+        result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
+        print("\n".join(result.lines()))
+
+
+def merge(
+    run_file: options.RunFile,
+    intermediate_dir: IntermediateDir = None,
+    verify: Verify = False,
+    restart: RestartMerge = False,
+    allow_pickle: AllowPickle = False,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+    plain: options.Plain = False,
+) -> None:
+    """Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says."""
+    with one_line_errors(run_file):
+        paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        if verify and restart:
+            raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
+        if verify:
+            from penstock.run.merge import verify_run
+
+            result = verify_run(run, allow_pickle=allow_pickle, plain=plain)
+            print("\n".join(result.lines()))
+            if result.error:
+                fail(result.error, EXIT_WRONG)
+            return
+        from penstock.run.merge import merge_run
+
+        print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
+
+
+def rewrite(
+    source: Input,
+    out: Output,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Put all rows in random order.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of the random order.")] = 0,
+    files: Annotated[int | None, typer.Option("--files", min=1, help="How many files.")] = None,
+    file_size: Annotated[
+        str | None,
+        typer.Option("--file-size", metavar="SIZE", help="About the size of a file; default 256MiB."),
+    ] = None,
+    row_group: Annotated[
+        str, typer.Option("--row-group", metavar="SIZE", help="About what a row group takes in memory.")
+    ] = "32MiB",
+    compression: Annotated[str, typer.Option("--compression", help="zstd, snappy or none.")] = "zstd",
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order.")
+    ] = None,
+    memory: FileMemory = None,
+    file_format: Annotated[str, typer.Option("--format", help="parquet.")] = "parquet",
+    delimiter: Delimiter = None,
+    header: Header = True,
+    fields: Fields = None,
+    dataset_type: DatasetType = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older rewrite.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the new files again and compare all rows.")
+    ] = False,
+    plain: options.Plain = False,
+) -> None:
+    """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
+    with one_line_errors():
+        from penstock.prep.rewrite.options import RewriteOptions
+        from penstock.run.reading_options import files_of, reading_of, size_of
+        from penstock.run.rewrite import rewrite_files
+
+        if file_format != "parquet":
+            raise ConfigError(f"--format is '{file_format}'; rewriting writes parquet")
+        if files is not None and file_size is not None:
+            raise ConfigError("--files and --file-size say the same in two ways; give one of them")
+        if seed and not shuffle:
+            raise ConfigError("--seed has no effect without --shuffle")
+        chosen = RewriteOptions(
+            shuffle=shuffle,
+            seed=seed,
+            num_files=files,
+            file_bytes=size_of("--file-size", file_size or "256MiB"),
+            row_group_bytes=size_of("--row-group", row_group),
+            compression=compression,
+            memory_bytes=None if memory is None else size_of("--memory", memory),
+            verify=verify,
+        )
+        found = files_of(source)
+        reading = reading_of(
+            found, delimiter=delimiter, with_header=header, fields=fields, dataset_type=dataset_type
+        )
+        names = [name.strip() for name in columns.split(",")] if columns is not None else None
+        summary = rewrite_files(found, out, chosen, reading, columns=names, overwrite=overwrite, plain=plain)
+        print(f"{out}: {summary.describe()}")
+
+
+def sample_data(
+    out: Annotated[Path, typer.Option("--out", help="An empty or new folder.")],
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of all splits together.")] = 1_000_000,
+    kind: Annotated[str, typer.Option("--kind", help="clicks, criteo or game.")] = "clicks",
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="parquet (default) or csv; games have a form of their own.")
+    ] = None,
+    files: Annotated[
+        int | None,
+        typer.Option(
+            "--files", min=1, help="Files per split: 4 unless given; of games one for each 500 rows."
+        ),
+    ] = None,
+    row_group_rows: Annotated[
+        int | None, typer.Option("--row_group_rows", min=1, help="Rows per row group: 65,536 unless given.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed gives other data.")] = 0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace sample data written before.")
+    ] = False,
+) -> None:
+    """Write data with a known answer: labels come from a planted model, so the best possible score is known."""
+    with one_line_errors():
+        from penstock.prep.sample_data.write import write_sample_data
+        from penstock.runtime.progress import ProgressLogger
+
+        with ProgressLogger("sample data", "rows", rows) as progress:
+            summary = write_sample_data(
+                kind,
+                rows,
+                out,
+                format=file_format,
+                num_files=files,
+                row_group_rows=row_group_rows,
+                seed=seed,
+                overwrite=overwrite,
+                on_rows=progress.advance,
+            )
+        print(summary.describe())
+
+
+def inspect(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run."),
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
+    memory: FileMemory = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+    fields: Fields = None,
+    dataset_type: DatasetType = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plain: options.Plain = False,
+) -> None:
+    """Show what is in PATH: schema, rows, sizes, warnings."""
+    with one_line_errors():
+        from penstock.observe.inspect import inspect as inspect_path
+        from penstock.observe.inspect_data import DataLook
+        from penstock.run.reading_options import size_of
+
+        reading = {
+            "delimiter": delimiter,
+            "with_header": header,
+            "fields": fields,
+            "dataset_type": dataset_type,
+        }
+        memory_bytes = None if memory is None else size_of("--memory", memory)
+        look = DataLook(full=full, memory_bytes=memory_bytes, plain=plain, reading=reading)
+        found = inspect_path(path, look)
+        if as_json:
+            print(json.dumps(found.as_dict(), indent=2))
+        else:
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+            print(found.as_text(width))

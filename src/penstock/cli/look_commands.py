@@ -1,0 +1,124 @@
+"""Commands that look and report: check, plan, report, schema, doctor; and demo, which `make demo` runs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.errors import one_line_errors
+
+
+def check(
+    run_file: options.RunFile,
+    train_input_path: options.TrainInput = None,
+    eval_input_path: options.EvalInput = None,
+    model_dir: options.ModelDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+) -> None:
+    """Read RUN, open its data, build its model, take one batch; write nothing.
+
+    Of a run file that has only preprocessing, the files are found and the first sample is made.
+    """
+    with one_line_errors(run_file):
+        paths = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.run.check import check_preparation, is_for_preparation, preview_lines
+
+        if is_for_preparation(run):
+            print("\n".join(preview_lines(check_preparation(run))))
+            return
+        from penstock.observe.summary import check_summary
+        from penstock.run.check import check as check_run
+
+        print(check_summary(check_run(run)))
+
+
+def plan(
+    run_file: options.RunFile,
+    train_input_path: options.TrainInput = None,
+    eval_input_path: options.EvalInput = None,
+    model_dir: options.ModelDir = None,
+    memory: options.Memory = None,
+    sets: options.Sets = None,
+    edit_config_json: options.EditJson = None,
+    strict: options.Strict = False,
+) -> None:
+    """Say what each stage of RUN will hold, before it starts; write nothing."""
+    with one_line_errors(run_file):
+        paths = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "memory.limit": memory,
+        }
+        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        from penstock.observe.summary import plan_summary
+        from penstock.run.plan import plan as plan_run
+
+        print(plan_summary(plan_run(run)))
+
+
+def report(
+    model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The folder of a run.")],
+    others: Annotated[
+        list[Path] | None, typer.Argument(metavar="[OTHER]...", help="Runs to lay beside it.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", help="Where to write the page; MODEL_DIR/report.html, or comparison.html, if absent."
+        ),
+    ] = None,
+) -> None:
+    """Write a page with the curves, memory, data and configuration of a run, or of several beside each other."""
+    with one_line_errors():
+        from penstock.observe.report.page import write_report
+
+        print(write_report(model_dir, others or [], output))
+
+
+def schema() -> None:
+    """Print the JSON Schema of the run file, for editors."""
+    with one_line_errors():
+        from penstock.config.schema import json_schema
+        from penstock.run.run_config import RunConfig
+
+        print(json.dumps(json_schema(RunConfig), indent=2))
+
+
+def doctor() -> None:
+    """Tell what does not fit together on this machine, and the exact fix."""
+    with one_line_errors():
+        from penstock.runtime.doctor import diagnose
+
+        findings = diagnose()
+        for finding in findings:
+            print(finding)
+        if not all(finding.ok for finding in findings):
+            raise typer.Exit(1)
+
+
+def demo(
+    run_file: Annotated[Path, typer.Option("--run_file")] = Path("examples/quickstart.yaml"),
+    data: Annotated[Path, typer.Option("--data", help="Where the sample data go, or are.")] = Path(
+        "data/demo"
+    ),
+    rows: Annotated[int, typer.Option("--rows", min=1000)] = 1_000_000,
+    plain: options.Plain = False,
+) -> None:
+    """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
+    with one_line_errors():
+        from penstock.observe.summary import demo_summary
+        from penstock.run.demo import run_demo
+
+        print(demo_summary(run_demo(run_file, data, rows, plain)))

@@ -1,0 +1,388 @@
+"""Changes to a run file from the command line: PATH=VALUE, or a JSON object of many paths.
+
+train_config.num_steps                                a key of a section
+feature_configs[2]   [-1]   [1:3]   [:]               entries of a list
+feature_configs[raw_feature.feature_name=price]       every entry for which the condition holds
+vocab_dict['two words']                               a key that is no plain name
+
+A path is read into steps, the steps find the slots of the data that they mean, and the value takes the type of
+the field there. Nothing is checked here beyond the path: the edited data are checked as a whole, so that every
+problem is reported once.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.config.errors import KeyPath, Problem, format_path
+from penstock.config.nearest import hint, nearest_name
+from penstock.config.section import Section
+from penstock.config.shape import (
+    AnyShape,
+    EnumShape,
+    ListShape,
+    MapShape,
+    ScalarShape,
+    SectionShape,
+    Shape,
+    SizeShape,
+    UnionShape,
+    child_shape,
+    fields_of,
+)
+from penstock.config.sizes import parse_size
+from penstock.config.syntax.yaml_syntax import read_json, read_yaml_value
+
+Edits = Sequence[str | tuple[str, Any]] | Mapping[str, Any]
+"""PATH=VALUE strings and pairs of path and value, applied in order; or a mapping from path to value."""
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+_INDEX = re.compile(r"-?\d+")
+_SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
+_CONDITION = re.compile(r"([^=!<>]+)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
+_QUOTED = re.compile(r"'(.*)'|\"(.*)\"", re.DOTALL)
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+
+
+class _EditError(Exception):
+    """An edit cannot be applied; the text says why."""
+
+
+@dataclass(slots=True)
+class Edited:
+    """The paths that edits set, and the edits that could not be applied."""
+
+    problems: list[Problem] = field(default_factory=list)
+    paths: set[KeyPath] = field(default_factory=set)
+
+
+def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited:
+    """Applies edits to the data of a root section, in place. A null takes the key out."""
+    edited = Edited()
+    for edit in edits.items() if isinstance(edits, Mapping) else edits:
+        path = edit if isinstance(edit, str) else edit[0]
+        try:
+            path, value = _split(edit) if isinstance(edit, str) else edit
+            for slot in _find_slots(root, data, _read_steps(path)):
+                if value is None or (value == "null" and not slot.must_be_string):
+                    slot.remove()
+                else:
+                    slot.put(_value_for(value, slot.shape) if isinstance(value, str) else deepcopy(value))
+                edited.paths.add(slot.path)
+        except _EditError as error:
+            edited.problems.append(Problem(path, str(error)))
+    return edited
+
+
+# --- The grammar of paths ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """Entries of a list of which a field compares with a value."""
+
+    steps: tuple["_Step", ...]
+    operator: str
+    value: str
+    text: str
+
+
+_Step = str | int | slice | _Condition
+"""A key of a section or map, an index of a list (negative from its end), a range of it, or a condition."""
+
+
+def _split(text: str) -> tuple[str, str]:
+    """PATH=VALUE at the first `=` outside brackets."""
+    depth = 0
+    for offset, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == "=" and depth == 0:
+            return text[:offset].strip(), text[offset + 1 :]
+    raise _EditError("is no edit; expected PATH=VALUE")
+
+
+def _read_steps(text: str) -> tuple[_Step, ...]:
+    steps: list[_Step] = []
+    offset = 0
+    while offset < len(text):
+        if text[offset] == "[":
+            end = _closing_bracket(text, offset)
+            steps.append(_bracket(text[offset + 1 : end].strip()))
+            offset = end + 1
+        else:
+            offset += text[offset] == "." and bool(steps)
+            match = _KEY.match(text, offset)
+            if match is None:
+                raise _EditError(f"is no path: expected a name at '{text[offset:]}'")
+            steps.append(match[0])
+            offset = match.end()
+    if not steps:
+        raise _EditError("is no path: it is empty")
+    return tuple(steps)
+
+
+def _closing_bracket(text: str, start: int) -> int:
+    depth = 0
+    for offset in range(start, len(text)):
+        depth += (text[offset] == "[") - (text[offset] == "]")
+        if depth == 0:
+            return offset
+    raise _EditError("is no path: a bracket is not closed")
+
+
+def _bracket(inside: str) -> _Step:
+    if _INDEX.fullmatch(inside):
+        return int(inside)
+    if match := _SLICE.fullmatch(inside):
+        return slice(*(int(end) if end else None for end in match.groups()))
+    if match := _QUOTED.fullmatch(inside):
+        return str(match[1] if match[1] is not None else match[2])
+    if match := _CONDITION.fullmatch(inside):
+        return _Condition(_read_steps(match[1].strip()), match[2], match[3].strip(), inside)
+    raise _EditError(f"is no path: '[{inside}]' is no index, slice or condition")
+
+
+def _show(steps: Sequence[_Step]) -> str:
+    """Steps as users write them."""
+    text = ""
+    for step in steps:
+        if isinstance(step, str | int):
+            part = format_path((step,))
+            text += f".{part}" if text and not part.startswith("[") else part
+        elif isinstance(step, slice):
+            text += f"[{'' if step.start is None else step.start}:{'' if step.stop is None else step.stop}]"
+        else:
+            text += f"[{step.text}]"
+    return text
+
+
+# --- The slots that a path means -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A key of a mapping, or an index of a list.
+
+    `owner` is the section that the slot belongs to, if any; `is_one_of_many` means that the path may mean several
+    slots, so that those to which it does not apply are passed over.
+    """
+
+    holder: Any
+    key: str | int
+    shape: Shape
+    path: KeyPath
+    owner: type[Section] | None = None
+    is_one_of_many: bool = False
+
+    @property
+    def must_be_string(self) -> bool:
+        """Whether every word is a string here, `null` too: where a field may be absent, null takes it out."""
+        if not isinstance(self.shape, ScalarShape) or self.shape.type is not str:
+            return False
+        return self.owner is None or fields_of(self.owner)[str(self.key)].default is not None
+
+    def put(self, value: Any) -> None:
+        """Sets the value; other members of its one-of group go."""
+        for other in self.rivals():
+            self.holder.pop(other, None)
+        self.holder[self.key] = value
+
+    def remove(self) -> None:
+        if not isinstance(self.holder, dict):
+            raise _EditError("is null; an entry of a list cannot be removed")
+        self.holder.pop(self.key, None)
+
+    def rivals(self) -> list[str]:
+        """The keys of other members of its one-of groups that are present."""
+        if self.owner is None:
+            return []
+        fields = fields_of(self.owner)
+        name = fields[str(self.key)].name
+        groups = [group for group in self.owner.one_of.values() if name in group]
+        members = {member for group in groups for member in group if member != name}
+        return [key for key, field in fields.items() if field.name in members and key in self.holder]
+
+    def open(self) -> Any:
+        """What the slot holds, to go on into. A missing section is created, an entry of a list never."""
+        is_list = isinstance(self.shape, ListShape)
+        value = self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
+        if value is None:
+            value = [] if is_list else {}
+            self.put(value)
+        if not isinstance(value, list if is_list else dict):
+            raise _EditError(f"goes through '{format_path(self.path)}', which is not {self.shape.words}")
+        return value
+
+
+def _find_slots(root: type[Section], data: Any, steps: tuple[_Step, ...]) -> list[_Slot]:
+    """Every slot that the path means. Raises _EditError when it means none."""
+    slots = [_Slot({"": data}, "", SectionShape(root), ())]
+    for number, step in enumerate(steps):
+        before, rest = steps[:number], steps[number + 1 :]
+        if isinstance(step, str):
+            slots = [found for slot in slots for found in _key_slots(slot, step, before, rest)]
+        else:
+            slots = [found for slot in slots for found in _entry_slots(slot, step, before)]
+        if not slots:
+            raise _EditError(f"matches nothing: no entry of '{_show(before)}' has '{_show([step])}'")
+    return slots
+
+
+def _key_slots(slot: _Slot, key: str, before: Sequence[_Step], rest: Sequence[_Step]) -> list[_Slot]:
+    if not isinstance(slot.shape, SectionShape | MapShape | AnyShape):
+        raise _EditError(f"goes wrong at '{key}': '{_show(before)}' is {slot.shape.words}")
+    owner = slot.shape.section if isinstance(slot.shape, SectionShape) else None
+    known = fields_of(owner) if owner is not None else {key: None}
+    if key not in known:
+        near = nearest_name(key, known)
+        if near is not None:
+            raise _EditError(f"unknown path; did you mean '{_show([*before, near, *rest])}'?")
+        where = f" in '{_show(before)}'" if before else ""
+        raise _EditError(f"unknown path: there is no '{key}'{where}; {hint(key, known)}")
+    shape = child_shape(slot.shape, key) or AnyShape()
+    found = _Slot(slot.open(), key, shape, (*slot.path, key), owner, slot.is_one_of_many)
+    does_not_apply = found.is_one_of_many and key not in found.holder and found.rivals()
+    return [] if does_not_apply else [found]
+
+
+def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_Step]) -> list[_Slot]:
+    where = _show(before)
+    if not isinstance(slot.shape, ListShape):
+        raise _EditError(f"goes wrong at '{_show([step])}': '{where}' is {slot.shape.words}, not a list")
+    entries, item = slot.open(), slot.shape.item
+    if isinstance(step, int):
+        if not -len(entries) <= step < len(entries):
+            raise _EditError(f"has no entry [{step}]: '{where}' has {len(entries)}")
+        found = [step % len(entries)]
+    elif isinstance(step, slice):
+        found = list(range(len(entries)))[step]
+        if not found:
+            raise _EditError(f"matches nothing: '{where}' has {len(entries)} entries")
+    else:
+        found = _matching(entries, step, item, where)
+    is_one_of_many = slot.is_one_of_many or not isinstance(step, int)
+    return [_Slot(entries, index, item, (*slot.path, index), None, is_one_of_many) for index in found]
+
+
+# --- Conditions ----------------------------------------------------------------------------------------------
+
+
+def _matching(entries: list[Any], condition: _Condition, item: Shape, where: str) -> list[int]:
+    """The indices of the entries for which a condition holds; entries without the field never match."""
+    shape = _shape_of_condition(item, condition.steps)
+    wanted = _comparable(_value_for(condition.value, shape), shape)
+    needs_numbers = condition.operator not in ("=", "!=")
+    if needs_numbers and not _is_number(wanted):
+        raise _EditError(f"compares '{condition.text}', but {condition.operator} needs a number")
+    values = [_comparable(_value_at(entry, item, condition.steps), shape) for entry in entries]
+    found = [
+        index
+        for index, value in enumerate(values)
+        if value is not None
+        and (_is_number(value) or not needs_numbers)
+        and _COMPARE[condition.operator](value, wanted)
+    ]
+    if not found:
+        near = nearest_name(condition.value, sorted({str(value) for value in values if value is not None}))
+        guess = f"; did you mean '[{_show(condition.steps)}{condition.operator}{near}]'?" if near else ""
+        none = f"matches none of the {len(entries)} entries"
+        raise _EditError(f"'[{condition.text}]' {none} of '{where}'{guess}")
+    return found
+
+
+def _shape_of_condition(shape: Shape, steps: tuple[_Step, ...]) -> Shape:
+    for number, step in enumerate(steps):
+        if isinstance(shape, SectionShape) and isinstance(step, str) and step not in fields_of(shape.section):
+            guess = hint(step, fields_of(shape.section))
+            raise _EditError(f"has a condition on '{_show(steps[: number + 1])}': unknown key; {guess}")
+        fits = int if isinstance(shape, ListShape) else str
+        inner = child_shape(shape, step) if isinstance(step, fits) else None
+        if inner is None:
+            raise _EditError(f"has a condition on '{_show(steps)}', which is not one value")
+        shape = inner
+    if not isinstance(shape, ScalarShape | SizeShape | UnionShape | EnumShape):
+        raise _EditError(f"has a condition on '{_show(steps)}', which is {shape.words}")
+    return shape
+
+
+def _value_at(value: Any, shape: Shape | None, steps: tuple[_Step, ...]) -> Any:
+    """The value in effect: the written one, or the default of a field whose section is there; None: there is none."""
+    for step in steps:
+        if isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
+            value = value[step]
+        elif isinstance(step, str) and isinstance(value, dict):
+            default = None
+            if isinstance(shape, SectionShape) and not isinstance(child_shape(shape, step), SectionShape):
+                default = fields_of(shape.section)[step].default
+            value = value.get(step, default)
+        else:
+            return None
+        shape = child_shape(shape, step)
+    return value
+
+
+def _comparable(value: Any, shape: Shape) -> Any:
+    try:
+        return parse_size(value) if isinstance(shape, SizeShape) and isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- The value takes the type of the field -------------------------------------------------------------------
+
+
+def _value_for(text: str, shape: Shape) -> Any:
+    """A string as a value of this shape; one that does not fit stays a string, for the check to complain about."""
+    word = text.strip()
+    if isinstance(shape, ListShape | MapShape | SectionShape):
+        return _structure(word, shape) if word.startswith(("[", "{")) else word
+    if isinstance(shape, AnyShape):
+        parsed = read_json(text)
+        return parsed.data if parsed.readable else text
+    if isinstance(shape, UnionShape):
+        values = (_value_for(text, member) for member in shape.members)
+        return next((value for value in values if not isinstance(value, str)), text)
+    if not isinstance(shape, ScalarShape):
+        return int(word) if isinstance(shape, SizeShape) and _INTEGER.fullmatch(word) else word
+    if shape.type is bool:
+        return {"true": True, "false": False}.get(word.lower(), text)
+    if shape.type is int:
+        return int(word) if _INTEGER.fullmatch(word) else text
+    if shape.type is float:
+        try:
+            return float(word)
+        except ValueError:
+            return text
+    return text
+
+
+def _structure(text: str, shape: Shape) -> Any:
+    """A list or section in JSON, in text format, or in YAML's short form."""
+    parsed = read_json(text)
+    if parsed.readable and not parsed.problems:
+        return parsed.data
+    if isinstance(shape, SectionShape) and text.startswith("{") and text.endswith("}"):
+        from penstock.config.syntax.text_syntax import read_text  # for the few who write it
+
+        parsed = read_text(text[1:-1], shape.section)
+        if parsed.readable and not parsed.problems:
+            return parsed.data
+    parsed = read_yaml_value(text, shape, typed=True)
+    if not parsed.readable or parsed.problems:
+        raise _EditError(f"is set to '{text}', which can be read neither as JSON nor as {{...}}")
+    return parsed.data
