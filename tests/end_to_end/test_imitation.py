@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.prep.sample_data import write_sample_data
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.sample_data.game import HEADS
 from tests.end_to_end.conftest import Workplace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,7 +13,7 @@ from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.store.merge import MergeOptions, MergeResult
 from penstock.store.merge.source.declared_types import DeclaredTypes
-from tests.prep.preparing.raw import enter_folder, events
+from tests.prep.raw import enter_folder, events
 
 
 def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from penstock.pipeline.run_files import load_run
-from penstock.prep.preparing.extraction.extract_function import load_extract
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.extract import load_extract
+from penstock.prep.sample_data.game import HEADS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = ("small", "medium", "large")

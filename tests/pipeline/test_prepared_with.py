@@ -11,7 +11,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.pipeline.merging import merge_run
 from penstock.pipeline.verifying import verify_run
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 from tests.store.merge.inputs import write_batches
 
 PREPARED: dict[str, Any] = {

@@ -8,7 +8,7 @@ import penstock
 from penstock.pipeline.merging import merge_run
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.verifying import VerifyReport, verify_run
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 from tests.store.merge.inputs import all_bytes
 
 

@@ -11,7 +11,7 @@ from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
 from penstock.pipeline.store_place import check_store_place
-from penstock.prep.preparing.places import OUTPUT_DIR
+from penstock.prep.places import OUTPUT_DIR
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of

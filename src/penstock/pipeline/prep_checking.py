@@ -5,8 +5,8 @@ from penstock.pipeline.merging import merge_options, preprocessing_of
 from penstock.pipeline.prep_memory import is_measured
 from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
-from penstock.prep.preparing.preparing import Preview, look_at
-from penstock.prep.preparing.summary import counted
+from penstock.prep.prepare import Preview, preview
+from penstock.prep.watch import counted
 from penstock.runtime.limits import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.store.schema import ArraySpec
@@ -24,7 +24,7 @@ def check_preparation(run: RunConfig) -> Preview:
     """Find the files, import the function, make the first sample, look at where everything would be written."""
     merge_options(run)
     section, memory = preprocessing_of(run), run.memory
-    return look_at(
+    return preview(
         section,
         reading_of(run),
         limit_bytes=limit_of(memory),

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.config.sizes import MIB, format_size
-from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.sections import Preprocessing
+from penstock.prep.state_folder import LOG_NAME
 from penstock.runtime.journal import Journal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport

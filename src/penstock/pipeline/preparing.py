@@ -10,9 +10,8 @@ from penstock.pipeline.merging import merge_batches, merge_options, merged_lines
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
-from penstock.prep.preparing.preparing import prepare as prepare_files
-from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import WatchOptions
+from penstock.prep.prepare import prepare as prepare_files
+from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.sections import BadRows, ReadingSection
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from penstock.prep.rewrite import RewriteOptions, RewriteSummary, check_output, rewrite
-from penstock.prep.rewrite.rewriting import CountRows, Watcher
+from penstock.prep.rewrite import CountRows, RewriteOptions, RewriteSummary, Watcher, check_output, rewrite
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey

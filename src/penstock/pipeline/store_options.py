@@ -1,7 +1,7 @@
 """What a run file says of the store that batch files become, in the terms of the store."""
 
 from penstock.config.sizes import MIB
-from penstock.prep.preparing.settings import feature_dtype
+from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
 from penstock.store.merge import MergeOptions, SplitShares
 from penstock.store.merge.options import check_strategy

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.prep.preparing.places import check_place
+from penstock.prep.places import check_place
 from penstock.readers.files import DataFile
 from penstock.store.manifest import MANIFEST_NAME, Manifest
 

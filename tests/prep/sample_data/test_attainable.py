@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from penstock.prep.sample_data.attainable import AttainableAuc, AttainableError
+from penstock.prep.sample_data.summary import AttainableAuc, AttainableError
 
 
 def drawn(num_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -18,29 +18,29 @@ def test_auc_is_that_of_scikit_learn():
     for start in range(0, 50_000, 7_000):
         auc.update(probabilities[start : start + 7_000], labels[start : start + 7_000])
 
-    assert auc.compute() == pytest.approx(roc_auc_score(labels, probabilities), abs=1e-5)
-    assert auc.rate() == pytest.approx(labels.mean())
+    assert auc.summarize().attainable_auc == pytest.approx(roc_auc_score(labels, probabilities), abs=1e-5)
+    assert auc.summarize().mean == pytest.approx(labels.mean())
 
 
 def test_ties_count_half():
     auc = AttainableAuc()
     auc.update(np.array([0.2, 0.5, 0.5, 0.9]), np.array([0, 0, 1, 1]))
 
-    assert auc.compute() == 3.5 / 4
+    assert auc.summarize().attainable_auc == 3.5 / 4
 
 
 def test_probability_one_has_a_bin():
     auc = AttainableAuc()
     auc.update(np.array([0.0, 1.0]), np.array([0, 1]))
 
-    assert auc.compute() == 1.0
+    assert auc.summarize().attainable_auc == 1.0
 
 
 def test_one_class_has_no_auc():
     auc = AttainableAuc()
     auc.update(np.array([0.2, 0.5]), np.array([0, 0]))
 
-    assert auc.compute() is None
+    assert auc.summarize().attainable_auc is None
 
 
 def test_halves_merge_to_the_whole():
@@ -52,7 +52,7 @@ def test_halves_merge_to_the_whole():
 
     left.merge(right)
 
-    assert left.compute() == whole.compute()
+    assert left.summarize() == whole.summarize()
 
 
 def test_error_of_the_true_means():
@@ -62,5 +62,5 @@ def test_error_of_the_true_means():
 
     left.merge(right)
 
-    assert left.mean() == 3.0
-    assert left.compute() == pytest.approx(6.0**0.5)
+    assert left.summarize().mean == 3.0
+    assert left.summarize().attainable_rmse == pytest.approx(6.0**0.5)

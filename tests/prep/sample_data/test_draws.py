@@ -1,6 +1,6 @@
 import numpy as np
 
-from penstock.prep.sample_data.draws import generator, hashed_effects, zipf_ids
+from penstock.prep.sample_data.blocks import generator, hashed_effects, zipf_ids
 
 
 def test_a_stream_is_known_by_seed_name_and_index():

@@ -9,9 +9,7 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.prep.sample_data import read_summary, write_sample_data
-from penstock.prep.sample_data.game.decisions import Players
-from penstock.prep.sample_data.game.lengths import game_lengths
-from penstock.prep.sample_data.game.rules import HEADS, NUM_FEATURES, NUM_PAST
+from penstock.prep.sample_data.game import HEADS, NUM_FEATURES, NUM_PAST, Players, game_lengths
 
 PLAYERS = Players(0)
 

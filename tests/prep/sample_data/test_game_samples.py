@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.prep.sample_data import write_sample_data
-from penstock.prep.sample_data.game.decisions import Players
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.sample_data.game import HEADS, Players
 
 EXAMPLE = Path(__file__).parents[3] / "examples/game/replays.py"
 

@@ -18,10 +18,10 @@ from penstock.prep.profile.advice import Storage
 from penstock.prep.profile.dataset import num_chosen_rows
 from penstock.prep.profile.distinct import STANDARD_ERROR
 from penstock.prep.profile.footers import with_footers
-from penstock.prep.profile.memory import memory_limit
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, dataset_type_of, refuse_hdf5
 from penstock.runtime.budget import Share
+from penstock.runtime.limits import memory_limit
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.progress import ProgressLogger
 
