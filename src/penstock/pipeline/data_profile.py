@@ -20,9 +20,7 @@ from penstock.pipeline.grouping import group_columns
 from penstock.pipeline.inspection.columns import column_table, short_type
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.training_plan import TrainingPlan
-from penstock.prep.profile import ColumnFacts, DataProfile, profile_pieces
-from penstock.prep.profile.column import is_list
-from penstock.prep.profile.pieces import choose_few_pieces
+from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, is_list, profile_pieces
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.survey import Survey, dataset_type_of, survey
 from penstock.runtime.budget import Share

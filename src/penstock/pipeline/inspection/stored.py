@@ -13,7 +13,7 @@ from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.inspection.columns import plain_value, short_value
 from penstock.pipeline.inspection.data import DataLook
 from penstock.pipeline.inspection.report import Inspection
-from penstock.prep.profile.pieces import BlockPieces, choose_pieces
+from penstock.prep.profile import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
 from penstock.runtime.limits import memory_limit
 from penstock.runtime.memory import tree_bytes

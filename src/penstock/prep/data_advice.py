@@ -1,13 +1,17 @@
-"""What is wrong with a data set for training, and what to do about it: one line each."""
+"""What is wrong with a data set for training, and what to do about it: one line each.
 
+What a column probably is follows from its name, its type and its values.
+"""
+
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.types as pt
+
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.prep.profile.column import ColumnFacts, is_text
-from penstock.prep.profile.dataset import DataProfile
-from penstock.prep.profile.roles import is_id, is_label, is_time
+from penstock.prep.profile import ColumnFacts, DataProfile, is_moment, is_text
 
 TINY_ROW_GROUP_BYTES = 512 * KIB
 HUGE_ROW_GROUP_BYTES = 256 * MIB
@@ -18,8 +22,21 @@ _SKEWED_PART = 0.5
 _RARE_LABEL = 0.01
 _CLUSTERED_PART = 0.2
 """Labels that change so many times less often than in random order stand in runs."""
-_LEAST_ROWS = 64
+_MIN_ROWS = 64
 """Of fewer rows nothing is said about order and rates: it would be chance."""
+_TIME_NAME = re.compile(
+    r"(^|_)(time|timestamp|ts|date|datetime|dt|day)($|_)|(time|timestamp)$", re.IGNORECASE
+)
+_LABEL_NAME = re.compile(
+    r"(^|_)(label|labels|target|y|click|clicked|buy|bought|purchase|conversion|converted|like|liked)$|^is_",
+    re.IGNORECASE,
+)
+_ID_NAME = re.compile(r"(^|_)(id|uid|uuid|guid|key|hash)$|[a-z]I[dD]$", re.IGNORECASE)
+_MANY_DISTINCT = 1000
+_FIRST_SECOND = 10**8
+"""1973, in seconds since 1970; in milliseconds and finer units, moments are larger still."""
+_FIRST_DAY, _LAST_DAY = 19_000_101, 21_001_231
+"""Days written as one number, such as 20240131."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +102,7 @@ def _text_format(storage: Storage) -> Iterator[str]:
 
 def _order(column: ColumnFacts, storage: Storage) -> Iterator[str]:
     order = column.order
-    if order.rises + order.falls + order.ties < _LEAST_ROWS:
+    if order.rises + order.falls + order.ties < _MIN_ROWS:
         return
     shuffled = f"train with data_config.shuffle, or {storage.rewrite(' --shuffle')}"
     if is_time(column):
@@ -110,7 +127,7 @@ def _values(column: ColumnFacts) -> Iterator[str]:
         yield f"{column.name}: {column.num_nan:,} values are NaN; write null where a value is missing"
     if column.is_number_text and is_text(column.type):
         yield f"{column.name}: all texts are numbers; as numbers they take less room and no parsing"
-    if num_values >= _LEAST_ROWS:
+    if num_values >= _MIN_ROWS:
         yield from _skew(column)
 
 
@@ -135,3 +152,32 @@ def _skew(column: ColumnFacts) -> Iterator[str]:
 def shown_value(value: Any) -> str:
     """A value in a sentence."""
     return repr(value) if isinstance(value, str | bytes) else str(value)
+
+
+def is_time(column: ColumnFacts) -> bool:
+    """A moment by its type, or a number that is called a time and can be one."""
+    if is_moment(column.type):
+        return True
+    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.least is None:
+        return False
+    is_day = column.least >= _FIRST_DAY and column.most <= _LAST_DAY
+    return bool(_TIME_NAME.search(column.name)) and (column.least >= _FIRST_SECOND or is_day)
+
+
+def is_label(column: ColumnFacts) -> bool:
+    """Called like a label, and 0 or 1."""
+    is_binary = pt.is_boolean(column.type) or (
+        (pt.is_integer(column.type) or pt.is_floating(column.type))
+        and column.least is not None
+        and column.least in (0, 1)
+        and column.most in (0, 1)
+        and column.distinct <= 2
+    )
+    return bool(_LABEL_NAME.search(column.name)) and is_binary
+
+
+def is_id(column: ColumnFacts) -> bool:
+    """Integers or texts that are called an id, or have many different values."""
+    if not (pt.is_integer(column.type) or is_text(column.type)) or is_time(column):
+        return False
+    return bool(_ID_NAME.search(column.name)) or column.distinct >= _MANY_DISTINCT

@@ -5,9 +5,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.sizes import GIB, MIB
-from penstock.prep.profile.advice import Storage, advise
-from penstock.prep.profile.column import ColumnProfile
-from penstock.prep.profile.dataset import DataProfile
+from penstock.prep.data_advice import Storage, advise
+from penstock.prep.profile import ColumnProfile, DataProfile
 
 RANDOM = np.random.default_rng(7)
 FINE = Storage("data", num_files=1, bytes_on_disk=GIB, row_group_rows=(100_000,))
