@@ -242,7 +242,7 @@ def test_a_rewrite_at_work_is_noticed(tmp_path, path):
     descriptor = os.open(staging, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
-    with pytest.raises(ConfigError, match="out: another penstock rewrite is writing it; wait for it"):
+    with pytest.raises(ConfigError, match="out: another penstock is writing it; wait for it"):
         rewritten(path, tmp_path / "out")
 
     os.close(descriptor)

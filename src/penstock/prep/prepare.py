@@ -26,7 +26,7 @@ from penstock.prep.extract import Extraction
 from penstock.prep.inputs import list_inputs
 from penstock.prep.places import INTERMEDIATE_DIR, OUTPUT_DIR, check_output_place, check_place
 from penstock.prep.schema import Found, SchemaSearch, feature_types, find_schema, find_schema_apart
-from penstock.prep.sections import Executor, OnError, Preprocessing, SplitBy
+from penstock.prep.sections import Executor, OnError, Preprocessing
 from penstock.prep.state_folder import LOG_NAME, Plan, StateFolder, decisive_settings, group_key_of
 from penstock.prep.tasks import Task, TaskContext, make_tasks, run_task
 from penstock.prep.watch import PrepSummary, Watch, WatchOptions
@@ -177,7 +177,9 @@ class _Preparation:
             with Watch(log, tasks, kept, watching, num_workers, self._skips) as watch:
                 if plan.earlier:
                     watch.write("earlier_texts", tasks=[text["tasks"] for text in plan.earlier])
-                execute(self._context(plan), waiting, watch)
+                extraction = self._extraction.with_columns(plan.columns)
+                context = TaskContext(self._section, self.folder.path, extraction, plan.schema)
+                execute(context, waiting, watch)
         records = [watch.records[task.number] for task in tasks]
         Manifest(
             inputs=tuple(entry for record in records for entry in record.inputs),
@@ -211,20 +213,6 @@ class _Preparation:
         """What the first sample tells."""
         search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
         return find_schema_apart(search) if self._section.parallel else find_schema(search)
-
-    def _context(self, plan: Plan) -> TaskContext:
-        section = self._section
-        return TaskContext(
-            folder=self.folder.path,
-            extraction=self._extraction.with_columns(plan.columns),
-            schema=plan.schema,
-            batch_size=section.batch_size,
-            layout=section.layout.value,
-            compression=section.compression.value,
-            level=section.compression_level,
-            one_input_per_batch=section.splits is not None and section.splits.by is SplitBy.file,
-            skips=self._skips,
-        )
 
     def _room(self, schema: StoreSchema) -> "Room":
         batch_bytes = self._section.batch_size * schema.row_bytes

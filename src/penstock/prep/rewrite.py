@@ -5,12 +5,10 @@ order and the seed, and on nothing else: not on the memory, the files or the row
 name when it is whole, with as many rows as were read, and the same ones.
 """
 
-import fcntl
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -33,7 +31,7 @@ from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
 from penstock.readers.survey import survey as take_survey
 from penstock.runtime.budget import Share
-from penstock.runtime.durable import sync_path
+from penstock.runtime.durable import sync_path, whole_folder
 from penstock.runtime.limits import memory_limit
 from penstock.runtime.memory import tree_bytes
 
@@ -163,7 +161,8 @@ def rewrite(
 
     Given the rows and the seed, their order is fixed: the memory, files and row groups have no part in it.
     """
-    with _whole_folder(out, [file.path for file in source.files], overwrite) as folder:
+    check_output(out, [file.path for file in source.files], overwrite)
+    with whole_folder(out) as folder:
         summary = _Rewrite(source, folder, options, watcher or Watcher()).run()
         (folder / SUMMARY_NAME).write_text(json.dumps(asdict(summary), indent=2) + "\n")
     return summary
@@ -469,43 +468,3 @@ def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
             raise ConfigError(
                 f"{out}: holds the input {Path(path).name}; choose another folder for the output"
             )
-
-
-@contextmanager
-def _whole_folder(out: Path, inputs: Iterable[str], overwrite: bool) -> Iterator[Path]:
-    """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.
-
-    What a killed run left there is removed by the next one; a run that is still at work is noticed.
-    """
-    check_output(out, inputs, overwrite)
-    out = Path(os.path.abspath(out))
-    staging, old = out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.old")
-    try:
-        staging.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(staging, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends, however it ends
-            for entry in staging.iterdir():
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-            try:
-                yield staging
-                sync_path(staging)
-                shutil.rmtree(old, ignore_errors=True)
-                if out.exists():
-                    out.rename(old)
-                staging.rename(out)
-                sync_path(out.parent)
-                shutil.rmtree(old, ignore_errors=True)
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
-        finally:
-            os.close(descriptor)
-    except BlockingIOError as error:
-        raise ConfigError(
-            f"{out}: another penstock rewrite is writing it; wait for it, or choose another folder"
-        ) from error
-    except OSError as error:
-        raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error

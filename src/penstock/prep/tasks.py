@@ -21,6 +21,7 @@ from penstock.config.errors import BudgetExceeded, ConfigError, DataError, Penst
 from penstock.config.sizes import KIB, MIB
 from penstock.prep.extract import Arrays, Extraction, Item, in_one_line
 from penstock.prep.inputs import mark_input
+from penstock.prep.sections import OnError, Preprocessing, SplitBy
 from penstock.readers.files import DataFile
 from penstock.store.batch_file import SUFFIXES, BatchRecord, read_header, save_batch
 from penstock.store.builder import BatchBuilder
@@ -134,17 +135,10 @@ def record_path(folder: Path, number: int) -> Path:
 class TaskContext:
     """What all tasks have in common; it is sent to every process."""
 
+    section: Preprocessing
     folder: Path
     extraction: Extraction
     schema: StoreSchema
-    batch_size: int
-    layout: str = "native"
-    compression: str = "none"
-    level: int | None = None
-    one_input_per_batch: bool = False
-    """End a batch file where an input ends, so that splits can keep inputs together."""
-    skips: bool = False
-    """Leave out a file that fails, instead of stopping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +191,7 @@ def run_task(
                 report(LeftOut(task.number, failed.file, failed.reason, failed.stack))
     except MemoryError as error:  # where the user's function has it, it is a failure of the file
         raise BudgetExceeded(
-            f"{task.files[0].path}: memory has run out for batches of {context.batch_size:,} samples; lower "
+            f"{task.files[0].path}: memory has run out for batches of {context.section.batch_size:,} samples; lower "
             "preprocessing.batch_size or num_workers"
         ) from error
 
@@ -207,7 +201,7 @@ class _Attempt:
 
     def __init__(self, context: TaskContext, task: Task, report: Report, clock: Callable[[], float]) -> None:
         self._context, self._task, self._report, self._clock = context, task, report, clock
-        self._builder = BatchBuilder(context.schema, context.batch_size)
+        self._builder = BatchBuilder(context.schema, context.section.batch_size)
         self.failures: list[FileFailed] = []
         """After the first, nothing is written any more."""
         self._batches: list[BatchRecord] = []
@@ -236,7 +230,7 @@ class _Attempt:
         try:
             yield
         except FileFailed as failed:
-            if not self._context.skips:
+            if self._context.section.on_error is not OnError.skip:
                 raise
             self.failures.append(failed)
             self._builder.clear()
@@ -254,7 +248,8 @@ class _Attempt:
         if mark.modified_ns is not None and Path(file.path).stat().st_mtime_ns != mark.modified_ns:
             reason = f"{file.path}: was changed while it was read; prepare again when nobody writes to it"
             raise FileFailed(file.path, reason)
-        if self._context.one_input_per_batch:
+        splits = self._context.section.splits
+        if splits is not None and splits.by is SplitBy.file:  # so that splits can keep inputs together
             self._write()
         return replace(mark, num_samples=number)
 
@@ -311,14 +306,11 @@ class _Attempt:
             raise self._blamed(error) from error
         if self.failures:
             return
-        context = self._context
-        name = f"{self._task.batch_prefix}{len(self._batches):05d}{SUFFIXES[context.layout]}"
+        context, section = self._context, self._context.section
+        name = f"{self._task.batch_prefix}{len(self._batches):05d}{SUFFIXES[section.layout.value]}"
+        layout, compression, level = section.layout, section.compression, section.compression_level
         record = save_batch(
-            context.folder / name,
-            arrays,
-            layout=context.layout,
-            compression=context.compression,
-            level=context.level,
+            context.folder / name, arrays, layout=layout.value, compression=compression.value, level=level
         )
         self._batches.append(record)
         self._nan_samples += nan_samples(arrays, context.schema.names)

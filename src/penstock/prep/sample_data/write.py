@@ -4,9 +4,7 @@ Rows are cut in order, so the number of files and row groups never changes what 
 absent, and nothing but older sample data is replaced.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -16,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
 from penstock.prep.sample_data.blocks import KINDS, Block, Column, RawKind, RowSource
 from penstock.prep.sample_data.summary import (
@@ -26,6 +24,7 @@ from penstock.prep.sample_data.summary import (
     SampleSummary,
     SplitSummary,
 )
+from penstock.runtime.durable import whole_folder
 
 DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
 _LATER_FORMATS = ("tfrecord",)
@@ -70,6 +69,7 @@ def write_sample_data(
         raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
     write_file = FORMATS.get(format or "parquet")
     sample = KINDS.get(kind)(seed)
+    _check_free(out, overwrite)
     if isinstance(sample, RawKind):
         unused = {
             "format": format,
@@ -82,7 +82,7 @@ def write_sample_data(
                 raise ConfigError(
                     f"kind '{kind}' is raw data with a form of its own: {name} means nothing here; leave it out"
                 )
-        with _whole_directory(out, overwrite) as directory:
+        with whole_folder(out) as directory:
             written = sample.write(directory, num_rows, num_files, on_rows)
             parts = {sample.folder: written}
             summary = SampleSummary(
@@ -95,7 +95,7 @@ def write_sample_data(
     source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
     total: _Scores = {}
     parts = {}
-    with _whole_directory(out, overwrite) as directory:
+    with whole_folder(out) as directory:
         for split, (start, stop) in ranges.items():
             scores: _Scores = {}
             names = []
@@ -181,9 +181,7 @@ def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[in
     return ranges
 
 
-@contextmanager
-def _whole_directory(out: Path, overwrite: bool) -> Iterator[Path]:
-    """A temporary directory beside `out` to write to; it takes the place of `out` when all went well."""
+def _check_free(out: Path, overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file; sample data needs a directory")
     if out.exists() and any(out.iterdir()):
@@ -195,18 +193,6 @@ def _whole_directory(out: Path, overwrite: bool) -> Iterator[Path]:
             raise ConfigError(
                 f"{out}: has no {SUMMARY_NAME}, so it is not sample data and is not overwritten"
             )
-    staging = out.absolute().with_name(f".{out.absolute().name}.partial")
-    try:
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
-        yield staging
-        if out.exists():
-            shutil.rmtree(out)
-        staging.rename(out)
-    except OSError as error:
-        raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 class WriteFile(Protocol):
