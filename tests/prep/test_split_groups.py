@@ -33,29 +33,13 @@ def numbers(values: Any) -> list[int]:
 
 
 SEVENTEENS = [
-    17,
-    17.0,
-    "17",
-    b"17",
-    np.int8(17),
-    np.uint64(17),
-    np.float16(17),
-    np.float32(17),
-    np.str_("17"),
-    np.bytes_(b"17"),
-    np.array(17),
-    Decimal("17.00"),
-    "17.",
-    "17.0",
-    "17.00",
-    b"17.0",
-    np.str_("17.0"),
+    *(17, 17.0, "17", b"17", np.int8(17), np.uint64(17), np.float16(17), np.float32(17), np.str_("17")),
+    *(np.bytes_(b"17"), np.array(17), Decimal("17.00"), "17.", "17.0", "17.00", b"17.0", np.str_("17.0")),
 ]
 
 
-@pytest.mark.parametrize("value", SEVENTEENS, ids=lambda value: f"{type(value).__name__} {value!r}")
-def test_a_value_has_one_number_in_every_type(value: Any):
-    assert number(value) == number("17")
+def test_a_value_has_one_number_in_every_type():
+    assert {number(value) for value in SEVENTEENS} == {number("17")}
 
 
 @pytest.mark.parametrize(
@@ -95,18 +79,8 @@ def test_what_equals_each_other_is_one_group():
 
 WHOLE = {"17.0": "17", "17.": "17", "-3.00": "-3", "007.0": "007"}
 OTHERS = [
-    "17.5",
-    "17.01",
-    "1.0.0",
-    "17.0\n",
-    " 17.0",
-    "+17.0",
-    ".0",
-    "-.0",
-    "1e1.0",
-    "v17.0",
-    "\u0661.0",
-    "17,0",
+    *("17.5", "17.01", "1.0.0", "17.0\n", " 17.0", "+17.0"),
+    *(".0", "-.0", "1e1.0", "v17.0", "\u0661.0", "17,0"),
 ]
 
 
@@ -116,15 +90,16 @@ def test_a_fraction_of_zeros_is_no_other_group():
     assert len({number(text) for text in (*OTHERS, *WHOLE.values())}) == len(OTHERS) + 3
 
 
-def test_a_column_with_a_gap_in_one_file_only(tmp_path: Path):
+def test_a_column_with_a_gap_or_a_letter_in_one_file_only(tmp_path: Path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw/a.csv").write_text("price,match\n0.5,17\n1.5,3\n")
     (tmp_path / "raw/b.csv").write_text("price,match\n2.5,17.0\n3.5,3.0\n")
+    (tmp_path / "raw/c.csv").write_text("price,match\n2.5,17\n3.5,x\n")
 
     prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": MATCH}))
 
     found = prepared_arrays(tmp_path / "batches")["groups"].tolist()
-    assert found == [number(17), number(3)] * 2
+    assert found == [number(17), number(3)] * 2 + [number(17), number("x")]
 
 
 def test_days_and_moments_are_told_by_their_text():
@@ -257,17 +232,6 @@ def test_the_numbers_never_change():
         12244264274225248461,
         14001160319301796428,
     )
-
-
-def test_a_column_of_digits_and_one_with_letters_too_have_the_same_groups(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/a.csv").write_text("price,match\n0.5,17\n1.5,3\n")
-    (tmp_path / "raw/b.csv").write_text("price,match\n2.5,17\n3.5,x\n")
-
-    prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": MATCH}))
-
-    found = prepared_arrays(tmp_path / "batches")["groups"].tolist()
-    assert found == [number(17), number(3), number(17), number("x")]
 
 
 @pytest.mark.usefixtures("_module")

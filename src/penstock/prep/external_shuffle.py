@@ -85,7 +85,6 @@ class ExternalShuffle:
                 bucket.path.unlink()
 
     def close(self) -> None:
-        """Remove what is left of the temporary files."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _scatter(

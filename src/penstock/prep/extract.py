@@ -77,7 +77,6 @@ class Extraction:
 
     @property
     def names(self) -> ArrayNames:
-        """How arrays are called."""
         return ArrayNames(self.declared.features_name, self.declared.label_prefix, self.declared.mask_prefix)
 
     def first(self, file: DataFile) -> "tuple[Extraction, Item] | None":

@@ -95,7 +95,6 @@ class Preview:
 
     @property
     def num_bytes(self) -> int:
-        """Of all files."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -154,7 +153,6 @@ class _Preparation:
         return Preview(self._files, section.extract, schema, section.intermediate_dir, section.output_dir)
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
-        """Do what is not done yet."""
         with watching.stage("finding the schema"):
             plan = self._plan(keep_done)
         self.folder.remove_torn()
@@ -210,7 +208,6 @@ class _Preparation:
         return plan
 
     def _found(self) -> Found:
-        """What the first sample tells."""
         search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
         return find_schema_apart(search) if self._section.parallel else find_schema(search)
 

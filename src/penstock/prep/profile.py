@@ -71,7 +71,6 @@ class RowOrder:
 
     @property
     def change_rate(self) -> float:
-        """Which part of neighbours differ."""
         total = self.rises + self.falls + self.ties
         return (self.rises + self.falls) / total if total else 0.0
 
@@ -126,7 +125,6 @@ class ColumnProfile:
         self._is_number_text: bool | None = None
 
     def add(self, column: Any) -> None:
-        """See some consecutive rows."""
         self._num_rows += len(column)
         self._num_nulls += column.null_count
         values = column.drop_null() if column.null_count else column
@@ -179,7 +177,6 @@ class ColumnProfile:
             self._frequent = {value: self._frequent[value] for value in kept}
 
     def facts(self) -> ColumnFacts:
-        """Everything that is known now."""
         num_values = self._num_rows - self._num_nulls
         is_exact = len(self._smallest) < _SKETCH_HASHES
         distinct = len(self._smallest)
@@ -287,7 +284,6 @@ class DataProfile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows were looked at."""
         return self.num_seen == self.num_rows
 
 

@@ -124,7 +124,6 @@ class RewriteSummary:
     inputs: Sequence[str]
 
     def describe(self) -> str:
-        """A few lines for the user."""
         order = "in the order of the input" if self.seed is None else f"shuffled with seed {self.seed}"
         groups = f"{self.num_row_groups:,} of about {self.rows_per_row_group:,} rows"
         size = f"{format_size(self.bytes_written)} ({self.compression}), was {format_size(self.bytes_read)}"
@@ -182,7 +181,6 @@ class _Rewrite:
         self._read = _Tally()
 
     def run(self) -> RewriteSummary:
-        """Write, check, and tell."""
         options, source = self._options, self._source
         files = self._shuffled() if options.shuffle else self._straight()
         num_rows = sum(pq.read_metadata(path).num_rows for path in files.paths)

@@ -118,7 +118,6 @@ class StateFolder:
         (self.path / PREPARATION_NAME).unlink()
 
     def remove_torn(self) -> None:
-        """Remove what a kill left half written."""
         remove_partial(self.path)
         remove_partial(self.path / TASKS_FOLDER)
 
@@ -148,7 +147,6 @@ class StateFolder:
         )
 
     def save_plan(self, plan: Plan) -> None:
-        """Write down what is about to begin."""
         (self.path / TASKS_FOLDER).mkdir(exist_ok=True)
         body = {
             "settings": dict(plan.settings),

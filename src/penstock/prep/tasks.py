@@ -236,7 +236,6 @@ class _Attempt:
             self._builder.clear()
 
     def _read(self, file: DataFile) -> InputRecord:
-        """All samples of a file."""
         with failing(file, self._context.extraction.place):
             mark = mark_input(file)
         if file.path in self._task.left_out:

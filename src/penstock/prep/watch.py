@@ -42,7 +42,6 @@ class WatchOptions:
         return self.monitor is not None and self.stops_when_exceeded
 
     def stage(self, name: str) -> AbstractContextManager[None]:
-        """Count the memory of what happens inside a `with` block for this stage."""
         return stage_of(self.monitor, name)
 
 
@@ -88,7 +87,6 @@ class Watch(Supervisor[Task]):
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
         return time.monotonic() - self._began_at
 
     def started(self, task: Task) -> None:
@@ -99,7 +97,6 @@ class Watch(Supervisor[Task]):
         return isinstance(event, TaskProgress) and event.has_written
 
     def hear(self, event: TaskProgress | LeftOut) -> None:
-        """Something happened in a task."""
         self._files[event.task] = event.file
         if isinstance(event, LeftOut):
             self._progress.note(f"left out: {event.reason}")
@@ -191,7 +188,6 @@ class Watch(Supervisor[Task]):
         self._progress.note(line)
 
     def write(self, event: str, **fields: Any) -> None:
-        """A line in the log."""
         self._journal.write({"event": event, "time": round(time.time(), 3), **fields})
 
     def _check_stop(self) -> None:
@@ -252,7 +248,6 @@ class PrepSummary:
         num_workers: int,
         seconds: float,
     ) -> "PrepSummary":
-        """Add up the records of all tasks."""
         left_out = {file: reason for record in records for file, reason in record.left_out.items()}
         inputs = [entry for record in records for entry in record.inputs]
         errors: dict[str, float] = {}
@@ -277,7 +272,6 @@ class PrepSummary:
         )
 
     def lines(self) -> list[str]:
-        """For the terminal."""
         samples = counted(self.num_samples, "sample")
         files = counted(self.num_files - len(self.left_out), "file")
         batches = f"{counted(self.num_batches, 'batch file')}, {format_size(self.bytes_written)}"
@@ -306,7 +300,6 @@ class PrepSummary:
         return found
 
     def as_record(self) -> dict[str, Any]:
-        """For the log."""
         return {
             "files": self.num_files,
             "samples": self.num_samples,

@@ -116,7 +116,6 @@ class WorkerEnd:
 
     @property
     def is_out_of_memory(self) -> bool:
-        """Most likely."""
         return bool(self.oom_kills) or self.exit_code in (None, -signal.SIGKILL)
 
     @property
@@ -131,7 +130,6 @@ class WorkerEnd:
 
     @property
     def cause(self) -> WorkerStack | None:
-        """Its stack, to chain an error to."""
         return WorkerStack(self.stack) if self.stack else None
 
 
@@ -261,7 +259,6 @@ class WorkerPool(Generic[T, R]):
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers that run."""
         return [worker.process.pid for worker in self._workers]
 
     @property
@@ -406,7 +403,6 @@ class WorkerPool(Generic[T, R]):
                 worker.is_settled |= self._supervisor.received(worker.assignment.task, content)
 
     def _replace(self, worker: _Worker[T]) -> None:
-        """Another worker instead of one that died, and its task again."""
         name, memory_bytes, assignment = str(worker), worker.memory_bytes, worker.assignment
         stack, exit_code = worker.stack(ask=False), self._end([worker])
         self._start(1)
@@ -443,7 +439,6 @@ class WorkerPool(Generic[T, R]):
             self._stay(f"each of them takes up to {format_size(largest)}")
 
     def _shrink(self) -> None:
-        """Gives up the last worker; another one will do its task."""
         assignment = self._workers[-1].assignment
         self._end(self._workers[-1:])
         if assignment is not None:

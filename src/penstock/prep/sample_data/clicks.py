@@ -111,7 +111,6 @@ class _Items:
         self.category_start = np.searchsorted(np.sort(category), np.arange(len(CATEGORIES) + 1))
 
     def tags_column(self) -> Column:
-        """list<string>."""
         item, tag = np.nonzero(self.has_tag)
         return lists(np.searchsorted(item, np.arange(NUM_ITEMS + 1)), words(tag, TAGS))
 
@@ -158,7 +157,6 @@ class Clicks:
         self._calibrated = calibrator(self._raw_click_logit(unseen_rows))
 
     def block(self, index: int) -> Block:
-        """The rows from index * BLOCK_ROWS on."""
         rng = generator(self._seed, "clicks.rows", index)
         rows = self._draw_rows(rng)
         user_bias, item_bias = self._users.bias[rows.user], self._items.bias[rows.item]

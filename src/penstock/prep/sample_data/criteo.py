@@ -54,7 +54,6 @@ class Criteo:
         self._calibrated = calibrator(self._raw_logit(*unseen_rows))
 
     def block(self, index: int) -> Block:
-        """The rows from index * BLOCK_ROWS on."""
         rng = generator(self._seed, "criteo.rows", index)
         numbers, ids = self._draw_rows(rng)
         probability = sigmoid(self._calibrated(self._raw_logit(numbers, ids)))

@@ -31,7 +31,6 @@ class LabelSummary:
     attainable_accuracy: float | None = None
 
     def describe(self) -> str:
-        """One phrase for the user."""
         if self.attainable_accuracy is not None:
             return f"most frequent choice {self.mean:.4f}, attainable accuracy {self.attainable_accuracy:.4f}"
         if self.attainable_rmse is not None:
@@ -66,7 +65,6 @@ class SampleSummary:
     splits: Mapping[str, SplitSummary]
 
     def describe(self) -> str:
-        """A few lines for the user."""
         lines = [f"{self.rows:,} rows of '{self.kind}' (seed {self.seed}, {self.format})"]
         for name, split in self.splits.items():
             lines.append(f"  {name}: {split.rows:,} rows in {len(split.files)} files")
@@ -75,7 +73,6 @@ class SampleSummary:
         return "\n".join(lines)
 
     def save(self, directory: Path) -> None:
-        """Write sample.json."""
         (directory / SUMMARY_NAME).write_text(json.dumps(asdict(self), indent=2) + "\n")
 
 
