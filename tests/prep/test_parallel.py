@@ -13,7 +13,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
 from penstock.prep import prepare as preparing
-from penstock.prep.prepare import Room, prepare
+from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
 from penstock.prep.tasks import FileFailed
 from penstock.prep.watch import WatchOptions
@@ -120,7 +120,7 @@ def test_a_stop_keeps_what_is_done_and_leaves_no_process(desk: Path):
 def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many workers, whatever this process itself takes by now."""
     size = replace(size, setting="preprocessing.num_workers")
-    monkeypatch.setattr(Room, "pool_size", lambda *_: size)
+    monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
 
 
 def test_workers_are_added_while_memory_allows(
@@ -228,11 +228,11 @@ def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.Monke
     assert f"{games[1]}: nothing was heard of this file for " in capfd.readouterr().err
 
 
-def room(limit_bytes: int, cores: int = 12) -> Room:
-    return Room(cores, limit_bytes, process_bytes=100 * MIB, batch_bytes=2 * MIB)
+def room(limit_bytes: int, cores: int = 12) -> WorkerLimits:
+    return WorkerLimits(cores, limit_bytes, process_bytes=100 * MIB, batch_bytes=2 * MIB)
 
 
-def size(wanted: int | None, num_tasks: int, there: Room) -> tuple[int, int]:
+def size(wanted: int | None, num_tasks: int, there: WorkerLimits) -> tuple[int, int]:
     found = there.pool_size(wanted, num_tasks)
     return found.start, found.max
 
@@ -272,7 +272,7 @@ def test_the_number_doubles_while_there_is_room():
 
 
 def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
-    narrow = Room(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * MIB)
+    narrow = WorkerLimits(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * MIB)
 
     with pytest.raises(BudgetExceeded) as error:
         narrow.check(of_batches(500, parallel=True), False)
@@ -287,7 +287,9 @@ def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
 
 
 def test_where_no_sample_fits_the_limits_for_all_and_for_one_are_told_together():
-    narrow = Room(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB)
+    narrow = WorkerLimits(
+        cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB
+    )
 
     with pytest.raises(BudgetExceeded) as error:
         narrow.check(of_batches(500, parallel=True), False)

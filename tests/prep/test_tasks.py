@@ -52,7 +52,7 @@ def test_a_slow_function_is_heard_of_before_a_batch_is_full(desk: Path, monkeypa
     slow_task = partial(run_task, clock=lambda: 0.6 * next(looks))  # as if 0.6 s lay between two looks at it
     monkeypatch.setattr("penstock.prep.prepare.run_task", slow_task)
     told: list[TaskProgress | LeftOut] = []
-    monkeypatch.setattr(Watch, "hear", lambda self, event: told.append(event))
+    monkeypatch.setattr(Watch, "on_event", lambda self, event: told.append(event))
 
     prepare(section(desk, batch_size=100))
 

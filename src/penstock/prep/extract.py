@@ -66,8 +66,8 @@ Item = Sample | Arrays
 class Extraction:
     """How raw files become samples; the same in every process."""
 
-    place: str | None
-    """Of the user's function; None: columns as they are."""
+    function: str | None
+    """The user's, as "package.module:function"; None: columns as they are."""
     declared: SampleSchema
     reading: ReadingSection
     group_key: str | None = None
@@ -82,13 +82,13 @@ class Extraction:
     def first(self, file: DataFile) -> "tuple[Extraction, Item] | None":
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
         extraction = self
-        if self.place is None:
+        if self.function is None:
             found = self._survey(file)
             if not found.num_rows:  # nobody knows the types of its columns
                 return None
             extraction = self._with_roles(self._file_roles(found.columns, file))
         for given in extraction._given(file):
-            if self.place is not None and isinstance(given, _COLUMNS):
+            if self.function is not None and isinstance(given, _COLUMNS):
                 roles = find_roles(given.schema, self.declared, self.group_key, file.path)
                 extraction = self._with_roles(roles)
             for item in extraction._understood(given, file.path, 0):
@@ -110,7 +110,7 @@ class Extraction:
         A function that gives samples has none: then they are as declared.
         """
         declared = self.declared
-        has_columns = self.place is None or any(columns[key] != getattr(declared, key) for key in columns)
+        has_columns = self.function is None or any(columns[key] != getattr(declared, key) for key in columns)
         keys = keys_of_first(columns, declared) if has_columns else ()
         return replace(self, declared=declared.model_copy(update=dict(columns)), from_first=keys)
 
@@ -127,14 +127,14 @@ class Extraction:
         )
 
     def _given(self, file: DataFile) -> Iterable[Any]:
-        if self.place is None:
+        if self.function is None:
             return self._read_columns(file)
-        given: Any = load_extract(self.place)(file.path)
+        given: Any = load_extract(self.function)(file.path)
         if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | _COLUMNS):
             advice = "it should give samples, one after the other"
             if isinstance(given, Mapping | _COLUMNS):
                 advice = "yield it in place of return"
-            raise DataError(f"{file.path}: '{self.place}' gave {_kind(given)}; {advice}")
+            raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
         return given
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
@@ -215,7 +215,7 @@ class Extraction:
                 number += batch.num_rows
         elif not isinstance(given, Mapping):
             raise DataError(
-                f"{file}: sample {number}: '{self.place}' gave {_kind(given)}; it should give dicts of samples or "
+                f"{file}: sample {number}: '{self.function}' gave {_kind(given)}; it should give dicts of samples or "
                 "of whole arrays, or Arrow record batches"
             )
         elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
@@ -248,7 +248,7 @@ class Extraction:
         arrays = split_arrays(batch_arrays(batch, roles, declared, file, number), declared, file)
         if self.group_key is not None:
             groups: Any = batch.column(self.group_key)
-            if self.place is None and is_text(groups.type):  # an empty cell tells no group
+            if self.function is None and is_text(groups.type):  # an empty cell tells no group
                 groups = pc.if_else(pc.equal(groups, pa.scalar("", groups.type)), None, groups)
             arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
         return Arrays(arrays)
@@ -281,16 +281,16 @@ def _kind(given: Any) -> str:
     return f"an object of type {type(given).__name__}"
 
 
-def split_sample(sample: Sample, declared: SampleSchema, place: str) -> Sample:
+def split_sample(sample: Sample, declared: SampleSchema, where: str) -> Sample:
     """With each group of features by the name of its array; those that it has so already stay."""
     if not declared.feature_groups:
         return sample
-    cuts = _cuts(declared, sample, place)
+    cuts = _cuts(declared, sample, where)
     if not cuts or FEATURES not in sample:
         return sample
     features = sample[FEATURES]
     found = {**sample, **{name: features[start:end] for name, (start, end) in cuts.items()}}
-    end = _groups_end(cuts, len(features), place)
+    end = _groups_end(cuts, len(features), where)
     found[FEATURES] = features[end:]
     if len(features) == end:
         del found[FEATURES]
@@ -298,20 +298,20 @@ def split_sample(sample: Sample, declared: SampleSchema, place: str) -> Sample:
 
 
 def split_arrays(
-    arrays: Mapping[str, NDArray[Any]], declared: SampleSchema, place: str
+    arrays: Mapping[str, NDArray[Any]], declared: SampleSchema, where: str
 ) -> dict[str, NDArray[Any]]:
     """The same for whole arrays."""
     features = arrays.get(declared.features_name)
     if not declared.feature_groups or features is None or features.ndim != 2:
         return dict(arrays)
-    cuts = _cuts(declared, arrays, place)
+    cuts = _cuts(declared, arrays, where)
     parts = {name: features[:, start:end] for name, (start, end) in cuts.items()}
-    rest = features[:, _groups_end(cuts, features.shape[1], place) :]
+    rest = features[:, _groups_end(cuts, features.shape[1], where) :]
     others = {name: array for name, array in arrays.items() if name != declared.features_name}
     return ({declared.features_name: rest} if rest.shape[1] else {}) | parts | others
 
 
-def _cuts(declared: SampleSchema, present: Mapping[str, Any], place: str) -> dict[str, tuple[int, int]]:
+def _cuts(declared: SampleSchema, present: Mapping[str, Any], where: str) -> dict[str, tuple[int, int]]:
     """By array: which of all features are those of a group that is not there yet."""
     cuts: dict[str, tuple[int, int]] = {}
     start = 0
@@ -321,47 +321,47 @@ def _cuts(declared: SampleSchema, present: Mapping[str, Any], place: str) -> dic
             continue
         if not isinstance(features, int):
             raise DataError(
-                f"{place}: {_GROUPS}: '{group}' names columns, but there are none here; say how many features it has"
+                f"{where}: {_GROUPS}: '{group}' names columns, but there are none here; say how many features it has"
             )
         cuts[name] = start, start + features
         start += features
     return cuts
 
 
-def _groups_end(cuts: Mapping[str, tuple[int, int]], num_features: int, place: str) -> int:
+def _groups_end(cuts: Mapping[str, tuple[int, int]], num_features: int, where: str) -> int:
     end = max((end for _, end in cuts.values()), default=0)
     if num_features < end:
-        raise DataError(f"{place}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {end}")
+        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {end}")
     return end
 
 
-def load_extract(place: str) -> Extract:
+def load_extract(name: str) -> Extract:
     """The function at "package.module:function"."""
-    if ":" not in place:
-        raise ConfigError.at(EXTRACT, f"is '{place}'; a place is written \"package.module:function\"")
+    if ":" not in name:
+        raise ConfigError.at(EXTRACT, f"is '{name}'; a place is written \"package.module:function\"")
     registry: Registry[Any] = Registry("extract", {})
     try:
-        function = registry.get(place)
+        function = registry.get(name)
     except ConfigError as error:
         hint = "; is its folder on PYTHONPATH?" if "there is no module" in str(error) else ""
         raise ConfigError(f"{error}{hint}") from error
     except (Exception, SystemExit) as error:  # the user's module may fail in any way, and call sys.exit
-        raise ConfigError.at(EXTRACT, f"'{place}' cannot be imported: {in_one_line(error)}") from error
+        raise ConfigError.at(EXTRACT, f"'{name}' cannot be imported: {in_one_line(error)}") from error
     if not callable(function):
-        raise ConfigError.at(EXTRACT, f"'{place}' is {function!r}; name a function that takes a path")
+        raise ConfigError.at(EXTRACT, f"'{name}' is {function!r}; name a function that takes a path")
     return cast(Extract, function)
 
 
-def module_file(place: str) -> Path | None:
+def module_file(name: str) -> Path | None:
     """The file with the text of the function; None where there is none."""
-    module = inspect.getmodule(inspect.unwrap(load_extract(place)))
+    module = inspect.getmodule(inspect.unwrap(load_extract(name)))
     file = None if module is None else getattr(module, "__file__", None)
     return None if file is None or not Path(file).is_file() else Path(file)
 
 
-def source_checksum(place: str) -> int | None:
+def source_checksum(name: str) -> int | None:
     """Of the module's text, so that another version of the function is noticed; None where there is no text."""
-    file = module_file(place)
+    file = module_file(name)
     return None if file is None else file_checksum(file)
 
 

@@ -149,7 +149,7 @@ class _Preparation:
             self.folder.plan_to_continue(begun, self._settings, self._files)
         section = self._section
         schema = self._found().schema
-        self._room(schema).check(section, ends_when_exceeded)
+        self._limits(schema).check(section, ends_when_exceeded)
         return Preview(self._files, section.extract, schema, section.intermediate_dir, section.output_dir)
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
@@ -163,13 +163,13 @@ class _Preparation:
         kept = [record for task in tasks if (record := self.folder.done(task, self._skips))]
         done = {record.number for record in kept}
         waiting = [task for task in tasks if task.number not in done]
-        room = self._room(plan.schema)
+        limits = self._limits(plan.schema)
         if waiting:
             (self.folder.path / MANIFEST_NAME).unlink(missing_ok=True)
-            room.check(self._section, watching.ends_when_exceeded)
+            limits.check(self._section, watching.ends_when_exceeded)
         with (
             watching.stage("preparing"),
-            executor(self._section, len(waiting), room) as (num_workers, execute),
+            executor(self._section, len(waiting), limits) as (num_workers, execute),
         ):
             log = self.folder.path / LOG_NAME
             with Watch(log, tasks, kept, watching, num_workers, self._skips) as watch:
@@ -211,16 +211,16 @@ class _Preparation:
         search = SchemaSearch(self._extraction, tuple(self._files), feature_types(self._section), self._skips)
         return find_schema_apart(search) if self._section.parallel else find_schema(search)
 
-    def _room(self, schema: StoreSchema) -> "Room":
+    def _limits(self, schema: StoreSchema) -> "WorkerLimits":
         batch_bytes = self._section.batch_size * schema.row_bytes
-        return Room(available_cores(), self._limit_bytes, tree_bytes(), batch_bytes)
+        return WorkerLimits(available_cores(), self._limit_bytes, tree_bytes(), batch_bytes)
 
 
 Execute = Callable[[TaskContext, Sequence[Task], Watch], None]
 
 
 @contextmanager
-def executor(section: Preprocessing, num_tasks: int, room: "Room") -> Iterator[tuple[int, Execute]]:
+def executor(section: Preprocessing, num_tasks: int, limits: "WorkerLimits") -> Iterator[tuple[int, Execute]]:
     """Where the run file wants tasks to run: in how many other processes at first (0: in this one), and how."""
     if not section.parallel or not num_tasks:
         yield 0, run_here
@@ -231,7 +231,7 @@ def executor(section: Preprocessing, num_tasks: int, room: "Room") -> Iterator[t
             count = num_ray_workers(ray, section.num_workers)
             yield count, partial(run_on_ray, ray, count)
     else:
-        size = room.pool_size(section.num_workers, num_tasks)
+        size = limits.pool_size(section.num_workers, num_tasks)
         yield size.start, partial(run_in_processes, size)
 
 
@@ -241,7 +241,7 @@ def run_here(context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
     with redirect_stdout(printed):
         try:
             for task in tasks:
-                watch.done(run_task(context, task, watch.hear))
+                watch.done(run_task(context, task, watch.on_event))
         finally:
             printed.end()
 
@@ -278,7 +278,7 @@ class _Lines(io.TextIOBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class WorkerLimits:
     """What there is for workers."""
 
     cores: int

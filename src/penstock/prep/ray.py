@@ -81,7 +81,7 @@ def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence
                 watch.started(task)
             ended, _ = ray.wait(list(running), timeout=TICK_SECONDS)
             for event in ray.get(events.take.remote()):
-                watch.hear(event)
+                watch.on_event(event)
             for reference in ended:
                 task = running.pop(reference)
                 try:

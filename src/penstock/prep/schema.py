@@ -114,7 +114,7 @@ def feature_types(section: Preprocessing) -> dict[str, str]:
 
 def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str, str]) -> Found | None:
     """What the first sample of a file tells; None where it gives none."""
-    with failing(file, extraction.place):
+    with failing(file, extraction.function):
         found = extraction.first(file)
         if found is None:
             return None

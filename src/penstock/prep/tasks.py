@@ -236,7 +236,7 @@ class _Attempt:
             self._builder.clear()
 
     def _read(self, file: DataFile) -> InputRecord:
-        with failing(file, self._context.extraction.place):
+        with failing(file, self._context.extraction.function):
             mark = mark_input(file)
         if file.path in self._task.left_out:
             return mark
@@ -260,7 +260,7 @@ class _Attempt:
             end_fork_of(self._process_id)
             if isinstance(error, StopIteration):
                 return None
-            with failing(file, self._context.extraction.place, number):
+            with failing(file, self._context.extraction.function, number):
                 raise
         raise AssertionError  # `failing` always raises
 
@@ -332,7 +332,7 @@ def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
 
 
 @contextmanager
-def failing(file: DataFile, place: str | None, number: int | None = None) -> Iterator[None]:
+def failing(file: DataFile, function: str | None, number: int | None = None) -> Iterator[None]:
     """Whatever goes wrong inside the block is the file's failure; a wrong run file is not.
 
     `number` is the sample that is being made. No generator may give anything inside the block: that somebody closes it
@@ -350,7 +350,7 @@ def failing(file: DataFile, place: str | None, number: int | None = None) -> Ite
         if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             raise  # here it is Ctrl-C; workers ignore that
         sample = "" if number is None else f"sample {number}: "
-        who = "reading" if place is None else f"'{place}'"
+        who = "reading" if function is None else f"'{function}'"
         reason = f"{file.path}: {sample}{who} failed: {in_one_line(error)}"
         raise FileFailed(file.path, reason, traceback.format_exc()) from error
 

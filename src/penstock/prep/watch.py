@@ -93,10 +93,10 @@ class Watch(Supervisor[Task]):
         self._files[task.number] = task.files[0].path
 
     def received(self, task: Task, event: TaskProgress | LeftOut) -> bool:
-        self.hear(event)
+        self.on_event(event)
         return isinstance(event, TaskProgress) and event.has_written
 
-    def hear(self, event: TaskProgress | LeftOut) -> None:
+    def on_event(self, event: TaskProgress | LeftOut) -> None:
         self._files[event.task] = event.file
         if isinstance(event, LeftOut):
             self._progress.note(f"left out: {event.reason}")
@@ -136,7 +136,7 @@ class Watch(Supervisor[Task]):
         reason = f"{text} for the second time; {advice}"
         if not self._skips:
             raise WorkerError(reason)
-        self.hear(LeftOut(task.number, file, reason, ""))
+        self.on_event(LeftOut(task.number, file, reason, ""))
         return replace(task, left_out={**task.left_out, file: reason})
 
     def hangs(self, task: Task, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
