@@ -51,6 +51,6 @@ def prep(
         from penstock.run.prepare import prepare
 
         if Debug.shown:
-            logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
+            logging.getLogger("penstock.prep").setLevel(logging.DEBUG)
         result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
         print("\n".join(result.lines()))

@@ -64,7 +64,7 @@ def rewrite(
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
         from penstock.config.errors import ConfigError
-        from penstock.prep.rewrite.options import RewriteOptions
+        from penstock.prep.rewrite import RewriteOptions
         from penstock.run.reading_options import files_of, reading_of, size_of
         from penstock.run.rewrite import rewrite_files
 

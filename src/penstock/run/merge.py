@@ -11,8 +11,8 @@ from penstock.config.load import apply_edits
 from penstock.config.plain import section_data
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.observe.log import counted
-from penstock.prep.preparing.places import OUTPUT_DIR, check_place
-from penstock.prep.preparing.settings import feature_dtype
+from penstock.prep.places import OUTPUT_DIR, check_place
+from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
 from penstock.readers.files import DataFile
 from penstock.run.prepare import measured, memory_lines

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, format_size
-from penstock.prep.preparing.folder import LOG_NAME
-from penstock.prep.preparing.preparing import prepare as prepare_files
-from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import WatchOptions
+from penstock.prep.prepare import prepare as prepare_files
 from penstock.prep.sections import Preprocessing
+from penstock.prep.state_folder import LOG_NAME
+from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.sections import BadRows, ReadingSection
 from penstock.run.merge import merge_batches, merge_options, merged_lines, preprocessing_of
 from penstock.run.run_config import RunConfig

@@ -1,5 +1,6 @@
 """Bytes that survive a kill and a power cut: written, flushed to disk, then made visible by a rename."""
 
+import fcntl
 import os
 import secrets
 import shutil
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
 
 BLOCK_BYTES = 8 * MIB
@@ -66,3 +68,42 @@ def remove_at_once(directory: Path, hidden: Path) -> None:
     """Remove a directory so that a kill leaves it either complete or out of sight under its hidden name."""
     directory.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.
+
+    What a killed process left there is removed by the next one; a process that is still at work is noticed.
+    """
+    out = Path(os.path.abspath(out))
+    staging, old = out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.old")
+    try:
+        staging.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(staging, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends, however it ends
+            for entry in staging.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            try:
+                yield staging
+                sync_path(staging)
+                shutil.rmtree(old, ignore_errors=True)
+                if out.exists():
+                    out.rename(old)
+                staging.rename(out)
+                sync_path(out.parent)
+                shutil.rmtree(old, ignore_errors=True)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+        finally:
+            os.close(descriptor)
+    except BlockingIOError as error:
+        raise ConfigError(
+            f"{out}: another penstock is writing it; wait for it, or choose another folder"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import psutil
 
+from penstock.config.sizes import MIB
 from penstock.runtime.sections import MemorySection
 
 CGROUP_FILES = (
@@ -35,3 +36,10 @@ def default_limit() -> int:
 def limit_of(memory: MemorySection) -> int:
     """The memory limit of a run, in bytes."""
     return default_limit() if memory.limit is None else memory.limit
+
+
+def memory_limit(given_bytes: int | None, process_bytes: int) -> int:
+    """The limit of work on a whole data set: as given, or 512 MiB, or more where loaded libraries take most of it."""
+    if given_bytes is not None:
+        return given_bytes
+    return max(512 * MIB, process_bytes + 384 * MIB)
