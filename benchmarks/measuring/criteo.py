@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from penstock.prep.sample_data.block import BLOCK_ROWS
+from penstock.prep.sample_data.blocks import BLOCK_ROWS
 from penstock.prep.sample_data.criteo import Criteo
 from penstock.readers.tfrecord_write import write_tfrecord
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.desk import Desk
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 
 
 @pytest.fixture

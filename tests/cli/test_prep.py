@@ -11,7 +11,7 @@ import pytest
 
 from penstock.store.merge.moving import journal as part_journal
 from tests.cli.desk import Desk
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 
 
 @pytest.fixture

@@ -146,14 +146,14 @@ def test_a_mistake_is_one_line_and_leaves_nothing(desk: Desk, words, message):
 STOPPED = """
 import os, signal, sys
 from penstock.cli.app import app
-from penstock.prep.rewrite import rewriting
+from penstock.prep import rewrite
 
 number = getattr(signal, sys.argv.pop())
-rows = rewriting._Work._rows
+rows = rewrite._Rewrite._rows
 def interrupted(self, count):
     os.kill(os.getpid(), number)
     yield from rows(self, count)
-rewriting._Work._rows = interrupted
+rewrite._Rewrite._rows = interrupted
 app()
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.sample_data.game import HEADS
 from penstock.prep.sample_data.write import write_sample_data
 from tests.end_to_end.conftest import Workplace
 

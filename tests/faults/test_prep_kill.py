@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prep.preparing.raw import MODULE, content
+from tests.prep.raw import MODULE, content
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from penstock.prep.sections import Preprocessing
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.store.samples import assert_same
 

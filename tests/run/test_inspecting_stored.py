@@ -10,7 +10,7 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
 from penstock.observe.inspect import inspect
 from penstock.observe.inspect_data import DataLook
-from penstock.prep.profile import pieces
+from penstock.prep import profile
 from penstock.store.batch_file.files import save_batch
 from penstock.store.manifest import Manifest
 from penstock.store.merge.merging import merge
@@ -93,9 +93,9 @@ def test_the_form_of_a_store_changes_nothing_that_is_said_of_its_arrays(tmp_path
 
 
 def test_of_much_data_some_rows_are_looked_at_unless_all_are_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces, "WHOLE_BYTES", 1)
-    monkeypatch.setattr(pieces, "_MOST_PIECE_ROWS", 1)
-    monkeypatch.setattr(pieces, "_NUM_PIECES", 4)
+    monkeypatch.setattr(profile, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(profile, "_MAX_PIECE_ROWS", 1)
+    monkeypatch.setattr(profile, "_NUM_PIECES", 4)
     write_batches(tmp_path)
 
     some = inspect(tmp_path)

@@ -10,7 +10,7 @@ from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.observe.inspect import inspect
 from penstock.observe.inspect_data import DataLook, Inspection, text_table
-from penstock.prep.profile import pieces
+from penstock.prep import profile
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def test_for_people(parquet_folder):
 
 
 def test_of_large_data_some_rows_are_looked_at_unless_all_are_asked_for(parquet_folder, monkeypatch):
-    monkeypatch.setattr(pieces, "WHOLE_BYTES", 1)
-    monkeypatch.setattr(pieces, "_MOST_PIECE_ROWS", 1)
-    monkeypatch.setattr(pieces, "_NUM_PIECES", 2)
+    monkeypatch.setattr(profile, "WHOLE_BYTES", 1)
+    monkeypatch.setattr(profile, "_MAX_PIECE_ROWS", 1)
+    monkeypatch.setattr(profile, "_NUM_PIECES", 2)
 
     some = inspect(parquet_folder)
     whole = inspect(parquet_folder, DataLook(full=True, plain=True))

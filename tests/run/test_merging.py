@@ -14,7 +14,7 @@ from penstock.run.run_config import RunConfig
 from penstock.store.merge.merging import MergeResult
 from penstock.store.merge.options import MergeOptions
 from penstock.store.merge.source.declared_types import DeclaredTypes
-from tests.prep.preparing.raw import enter_folder, events
+from tests.prep.raw import enter_folder, events
 
 
 def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:

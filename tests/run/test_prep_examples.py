@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.prep.preparing.extraction.extract_function import load_extract
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.extract import load_extract
+from penstock.prep.sample_data.game import HEADS
 from penstock.run.run_file import load_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

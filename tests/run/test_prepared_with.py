@@ -10,7 +10,7 @@ import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.run.merge import merge_run, verify_run
-from tests.prep.preparing.raw import enter_folder
+from tests.prep.raw import enter_folder
 from tests.store.merge.inputs import write_batches
 
 PREPARED: dict[str, Any] = {

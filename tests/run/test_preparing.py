@@ -13,7 +13,7 @@ from penstock.config.sizes import MIB, format_size
 from penstock.run.prepare import reading_of
 from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
-from tests.prep.preparing.raw import RUN_FILE, enter_folder, events
+from tests.prep.raw import RUN_FILE, enter_folder, events
 
 
 @pytest.fixture

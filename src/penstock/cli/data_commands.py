@@ -87,7 +87,7 @@ def prep(
         from penstock.run.prepare import prepare
 
         if Debug.shown:
-            logging.getLogger("penstock.prep.preparing").setLevel(logging.DEBUG)
+            logging.getLogger("penstock.prep").setLevel(logging.DEBUG)
         result = prepare(run, merge=not skip_merge, restart=restart, keep_done=keep_done, plain=plain)
         print("\n".join(result.lines()))
 
@@ -154,7 +154,7 @@ def rewrite(
 ) -> None:
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
-        from penstock.prep.rewrite.options import RewriteOptions
+        from penstock.prep.rewrite import RewriteOptions
         from penstock.run.reading_options import files_of, reading_of, size_of
         from penstock.run.rewrite import rewrite_files
 

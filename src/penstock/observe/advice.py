@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from penstock.config.sizes import MIB, format_size
 from penstock.data.workers.counting import TEMPLATE_BYTES, worker_bytes
-from penstock.prep.rewrite.options import RewriteOptions
+from penstock.prep.rewrite import RewriteOptions
 
 WORTH_SAYING = 0.2
 """Share of the time spent waiting from which on a change pays."""

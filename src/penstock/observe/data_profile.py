@@ -16,9 +16,7 @@ import pyarrow as pa
 from penstock.config.sizes import MIB, format_size
 from penstock.features.build import feature_names
 from penstock.observe.inspect_data import column_table, short_type
-from penstock.prep.profile.column import ColumnFacts, is_list
-from penstock.prep.profile.dataset import DataProfile, profile_pieces
-from penstock.prep.profile.pieces import choose_few_pieces
+from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, is_list, profile_pieces
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.survey import Survey, dataset_type_of, survey
 from penstock.run.build import group_columns

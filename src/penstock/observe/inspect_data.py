@@ -15,18 +15,22 @@ import pyarrow.types as pt
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB, format_size
-from penstock.prep.profile.advice import Storage, advise
-from penstock.prep.profile.column import ColumnFacts
-from penstock.prep.profile.dataset import DataProfile, num_chosen_rows, profile_rows
-from penstock.prep.profile.distinct import STANDARD_ERROR
-from penstock.prep.profile.footers import with_footers
-from penstock.prep.profile.memory import memory_limit
+from penstock.prep.data_advice import Storage, advise
+from penstock.prep.profile import (
+    STANDARD_ERROR,
+    BlockPieces,
+    ColumnFacts,
+    DataProfile,
+    choose_pieces,
+    profile_pieces,
+    with_footers,
+)
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, refuse_hdf5, survey
 from penstock.run.reading_options import files_of, reading_of
 from penstock.runtime.budget import Share
-from penstock.runtime.memory import tree_bytes
+from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger
 
 _LEAST_WIDTH = 12
@@ -353,14 +357,15 @@ def _profile(surveyed: Survey, look: DataLook) -> DataProfile:
             f"{format_size(limit_bytes)}; raise --memory"
         )
     share = Share("the reader", min(free_bytes, surveyed.ample_bytes), "--memory")
-    with _progress(surveyed, look) as progress:
-        return profile_rows(surveyed, share, full=look.full, on_rows=progress.advance)
+    pieces = choose_pieces(surveyed.blocks, row_bytes, full=look.full)
+    with _progress(pieces, look) as progress:
+        return profile_pieces(surveyed, share, pieces, on_rows=progress.advance)
 
 
 @contextmanager
-def _progress(surveyed: Survey, look: DataLook) -> Iterator[ProgressLogger]:
+def _progress(pieces: list[BlockPieces], look: DataLook) -> Iterator[ProgressLogger]:
     """A bar for work that takes a while; a look at some rows is mostly over before one could read it."""
-    total = num_chosen_rows(surveyed, full=look.full)
+    total = sum(piece.num_rows for piece in pieces)
     min_seconds = 1.0 if look.full else _PATIENCE_SECONDS
     with ProgressLogger(
         "inspecting", "rows", total, plain=look.plain, min_seconds=min_seconds, show_end=look.full

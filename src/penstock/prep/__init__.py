@@ -1,5 +1,6 @@
-"""Work on whole data sets, before training: made, rewritten, counted, in bounded memory.
+"""Work on whole data sets, before training: prepared, rewritten, profiled, in bounded memory.
 
-Each task reads and writes blocks of rows, so that what it holds does not depend on how many rows there are.
-`sample_data` makes data whose best possible model is known.
+`prepare` makes batch files of raw files with a user's function or by columns; `rewrite` makes well-sized Parquet files,
+shuffled by `external_shuffle` if asked; `profile` and `data_advice` say what is in the data; `sample_data` makes data
+whose best possible model is known. Each reads and writes blocks of rows: what it holds does not depend on their number.
 """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from penstock.config.sizes import format_size
 from penstock.observe.tensorboard import warn_of_histograms
-from penstock.prep.preparing.preparing import Preview, look_at
-from penstock.prep.preparing.summary import counted
+from penstock.prep.prepare import Preview, preview
+from penstock.prep.watch import counted
 from penstock.run.hooks import checked_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of
 from penstock.run.plan import plan_training, with_joined_batches
@@ -97,7 +97,7 @@ def check_preparation(run: RunConfig) -> Preview:
     """Find the files, import the function, make the first sample, look at where everything would be written."""
     merge_options(run)
     section, memory = preprocessing_of(run), run.memory
-    return look_at(
+    return preview(
         section,
         reading_of(run),
         limit_bytes=limit_of(memory),

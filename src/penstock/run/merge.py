@@ -13,10 +13,10 @@ from penstock.config.load import apply_edits
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.config.write import section_data
 from penstock.observe.numbers import counted
-from penstock.prep.preparing.folder import LOG_NAME
-from penstock.prep.preparing.places import OUTPUT_DIR, check_place
-from penstock.prep.preparing.settings import feature_dtype
+from penstock.prep.places import OUTPUT_DIR, check_place
+from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
+from penstock.prep.state_folder import LOG_NAME
 from penstock.readers.files import DataFile
 from penstock.run.run_config import RunConfig
 from penstock.runtime.durable import Journal

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
-from penstock.prep.preparing.preparing import prepare as prepare_files
-from penstock.prep.preparing.summary import PrepSummary
-from penstock.prep.preparing.watching import WatchOptions
+from penstock.prep.prepare import prepare as prepare_files
+from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.sections import BadRows, ReadingSection
 from penstock.run.merge import (
     measured,

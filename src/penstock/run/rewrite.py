@@ -5,10 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from penstock.prep.rewrite.folder import check_output
-from penstock.prep.rewrite.options import RewriteOptions
-from penstock.prep.rewrite.rewriting import CountRows, Watcher, rewrite
-from penstock.prep.rewrite.summary import RewriteSummary
+from penstock.prep.rewrite import CountRows, RewriteOptions, RewriteSummary, Watcher, check_output, rewrite
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey

@@ -3,6 +3,7 @@
 A `Journal` is the exception: it grows line by line, is readable meanwhile, and loses nothing to a kill.
 """
 
+import fcntl
 import json
 import math
 import os
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
 
 BLOCK_BYTES = 8 * MIB
@@ -112,3 +114,42 @@ def finite(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: finite(inner) for key, inner in value.items()}
     return value
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.
+
+    What a killed process left there is removed by the next one; a process that is still at work is noticed.
+    """
+    out = Path(os.path.abspath(out))
+    staging, old = out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.old")
+    try:
+        staging.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(staging, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends, however it ends
+            for entry in staging.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            try:
+                yield staging
+                sync_path(staging)
+                shutil.rmtree(old, ignore_errors=True)
+                if out.exists():
+                    out.rename(old)
+                staging.rename(out)
+                sync_path(out.parent)
+                shutil.rmtree(old, ignore_errors=True)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+        finally:
+            os.close(descriptor)
+    except BlockingIOError as error:
+        raise ConfigError(
+            f"{out}: another penstock is writing it; wait for it, or choose another folder"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 
+from penstock.config.sizes import MIB
+
 if TYPE_CHECKING:
     from penstock.runtime.sections import MemorySection
 
@@ -40,6 +42,13 @@ def memory_of_machine(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
         if text.isdecimal():
             total = min(total, int(text))
     return total
+
+
+def memory_limit(given_bytes: int | None, process_bytes: int) -> int:
+    """The limit of work on a whole data set: as given, or 512 MiB, or more where loaded libraries take most of it."""
+    if given_bytes is not None:
+        return given_bytes
+    return max(512 * MIB, process_bytes + 384 * MIB)
 
 
 def default_limit() -> int:

@@ -4,10 +4,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.prep.sample_data.clicks.history import MAX_LENGTH
-from penstock.prep.sample_data.clicks.items import NUM_ITEMS
-from penstock.prep.sample_data.clicks.users import NUM_USERS
-from penstock.prep.sample_data.clicks.vocabulary import CATEGORIES, CITIES, DEVICES, TAGS
+from penstock.prep.sample_data.clicks import (
+    CATEGORIES,
+    CITIES,
+    DEVICES,
+    MAX_LENGTH,
+    NUM_ITEMS,
+    NUM_USERS,
+    TAGS,
+)
 from penstock.prep.sample_data.write import write_sample_data
 
 

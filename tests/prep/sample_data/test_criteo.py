@@ -2,7 +2,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.prep.sample_data.block import BLOCK_ROWS
+from penstock.prep.sample_data.blocks import BLOCK_ROWS
 from penstock.prep.sample_data.criteo import CARDINALITIES, Criteo
 
 

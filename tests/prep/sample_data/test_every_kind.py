@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from penstock.prep.sample_data.block import BLOCK_ROWS, KINDS
-from penstock.prep.sample_data.rows import sample_blocks
-from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, sample_blocks
+from penstock.prep.sample_data.summary import AttainableAuc, AttainableError, read_summary
 from penstock.prep.sample_data.write import write_sample_data
 
 EVERY_KIND = {"clicks": ["click", "buy"], "criteo": ["label"]}
@@ -108,3 +107,28 @@ def test_the_summary_is_kept_beside_the_files(kind, tmp_path):
     assert read_summary(tmp_path / "out") == summary
     for split in summary.splits.values():
         assert sum(pq.read_metadata(tmp_path / "out" / file).num_rows for file in split.files) == split.rows
+
+
+def test_ties_count_half():
+    auc = AttainableAuc()
+    auc.update(np.array([0.2, 0.5, 0.5, 0.9]), np.array([0, 0, 1, 1]))
+
+    assert auc.summarize().attainable_auc == 3.5 / 4
+
+
+def test_one_class_has_no_auc():
+    auc = AttainableAuc()
+    auc.update(np.array([0.2, 0.5]), np.array([0, 0]))
+
+    assert auc.summarize().attainable_auc is None
+
+
+def test_error_of_the_true_means():
+    left, right = AttainableError(), AttainableError()
+    left.update(np.array([1.0, 2.0]), np.array([1.0, 5.0], np.float32))
+    right.update(np.array([0.0]), np.array([3.0], np.float32))
+
+    left.merge(right)
+
+    assert left.summarize().mean == 3.0
+    assert left.summarize().attainable_rmse == pytest.approx(6.0**0.5)

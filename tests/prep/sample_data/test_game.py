@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.game.decisions import Players
-from penstock.prep.sample_data.game.lengths import game_lengths
-from penstock.prep.sample_data.game.rules import HEADS, NUM_FEATURES, NUM_PAST
+from penstock.prep.sample_data.game import HEADS, NUM_FEATURES, NUM_PAST, Players, game_lengths
 from penstock.prep.sample_data.summary import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 

@@ -8,8 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from penstock.prep.sample_data.game.decisions import Players
-from penstock.prep.sample_data.game.rules import HEADS
+from penstock.prep.sample_data.game import HEADS, Players
 from penstock.prep.sample_data.write import write_sample_data
 
 EXAMPLE = Path(__file__).parents[3] / "examples/game/replays.py"

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.sample_data.summary import read_summary
-from penstock.prep.sample_data.write import write_sample_data
+from penstock.prep.sample_data.write import cut_evenly, split_rows, write_sample_data
 
 
 def test_files_and_row_groups_have_the_sizes_asked_for(tmp_path):
@@ -142,6 +142,47 @@ def test_a_broken_summary_is_named(tmp_path):
 
     with pytest.raises(DataError, match=r"sample\.json: is not a summary of sample data"):
         read_summary(tmp_path)
+
+
+def test_rows_are_cut_evenly_and_in_order():
+    assert cut_evenly(0, 10, 3) == [(0, 4), (4, 7), (7, 10)]
+    assert cut_evenly(5, 7, 2) == [(5, 6), (6, 7)]
+
+
+def test_splits_are_consecutive_ranges():
+    assert split_rows(1_000, {"train": 0.8, "valid": 0.1, "test": 0.1}) == {
+        "train": (0, 800),
+        "valid": (800, 900),
+        "test": (900, 1_000),
+    }
+
+
+def test_a_split_without_rows_is_an_error():
+    with pytest.raises(
+        ConfigError, match=r"^3 rows leave split 'test' \(0.1 of them\) empty; ask for more rows$"
+    ):
+        split_rows(3, {"train": 0.9, "test": 0.1})
+
+
+@pytest.mark.parametrize("splits", [{}, {"train": 0.5}, {"train": 1.5, "test": -0.5}])
+def test_fractions_must_add_up_to_one(splits):
+    with pytest.raises(ConfigError, match="must be positive fractions that add up to 1"):
+        split_rows(100, splits)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "."])
+def test_a_split_is_the_name_of_a_folder(name):
+    with pytest.raises(ConfigError, match="is not the name of a folder"):
+        split_rows(100, {name: 1.0})
+
+
+def test_no_file_is_empty(tmp_path):
+    summary = write_sample_data("criteo", 10, tmp_path / "out", num_files=2, format="csv")
+
+    assert {name: split.files for name, split in summary.splits.items()} == {
+        "train": ("train/part-00000.csv", "train/part-00001.csv"),
+        "test": ("test/part-00000.csv",),
+    }
 
 
 PEAK_OF_TWO_SIZES = """

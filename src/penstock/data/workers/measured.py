@@ -16,10 +16,10 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from penstock.data.workers.ends import NotLoadable
 from penstock.data.workers.stage import InWorkers
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import NotLoadable
 from penstock.runtime.world import State
 
 T = TypeVar("T")

@@ -6,12 +6,9 @@ written, the true probabilities are scored against the drawn labels: the best AU
 known, printed, and kept in sample.json.
 """
 
-from penstock.prep.sample_data.block import BLOCK_ROWS, KINDS, Block, SampleKind
-from penstock.prep.sample_data.formats import FORMATS
-from penstock.prep.sample_data.layout import DEFAULT_SPLITS
-from penstock.prep.sample_data.rows import sample_blocks
+from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, Block, SampleKind, sample_blocks
 from penstock.prep.sample_data.summary import LabelSummary, SampleSummary, SplitSummary, read_summary
-from penstock.prep.sample_data.write import write_sample_data
+from penstock.prep.sample_data.write import DEFAULT_SPLITS, FORMATS, write_sample_data
 
 __all__ = [
     "BLOCK_ROWS",

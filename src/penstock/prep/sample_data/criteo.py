@@ -3,12 +3,13 @@
 import numpy as np
 import pyarrow as pa
 
-from penstock.prep.sample_data.arrow_columns import column
-from penstock.prep.sample_data.block import BLOCK_ROWS, Block
-from penstock.prep.sample_data.calibration import Calibration
-from penstock.prep.sample_data.draws import (
+from penstock.prep.sample_data.blocks import (
+    BLOCK_ROWS,
+    Block,
     FloatArray,
     IntArray,
+    calibrator,
+    column,
     generator,
     hashed_effects,
     or_zero,
@@ -50,13 +51,12 @@ class Criteo:
         self._column_keys = rng.integers(0, 2**62, len(CARDINALITIES))
         self._cross_keys = rng.integers(0, 2**62, (len(_CROSSED_COLUMNS), 2))
         unseen_rows = self._draw_rows(generator(seed, "criteo.calibration"))
-        self._calibration = Calibration.measure(self._raw_logit(*unseen_rows))
+        self._calibrated = calibrator(self._raw_logit(*unseen_rows))
 
     def block(self, index: int) -> Block:
-        """The rows from index * BLOCK_ROWS on."""
         rng = generator(self._seed, "criteo.rows", index)
         numbers, ids = self._draw_rows(rng)
-        probability = sigmoid(self._calibration.apply(self._raw_logit(numbers, ids)))
+        probability = sigmoid(self._calibrated(self._raw_logit(numbers, ids)))
         label = (rng.random(BLOCK_ROWS) < probability).astype(np.int64)
         columns = {"label": column(label)}
         for place, values in enumerate(numbers, start=1):
@@ -68,7 +68,11 @@ class Criteo:
         )
 
     def _draw_rows(self, rng: np.random.Generator) -> tuple[list[FloatArray], list[IntArray]]:
-        numbers = _draw_numbers(rng, self._centers)
+        numbers = []
+        for center, missing in zip(self._centers, _MISSING_SHARES, strict=True):
+            values = np.log1p(np.floor(np.exp(rng.normal(center, 1.0, BLOCK_ROWS))))
+            values[rng.random(BLOCK_ROWS) < missing] = np.nan
+            numbers.append(values)
         return numbers, [zipf_ids(rng, cardinality, BLOCK_ROWS) for cardinality in CARDINALITIES]
 
     def _raw_logit(self, numbers: list[FloatArray], ids: list[IntArray]) -> FloatArray:
@@ -82,14 +86,3 @@ class Criteo:
             left_effect = hashed_effects(ids[left], int(left_key))
             logit += _CROSS_SCALE * left_effect * hashed_effects(ids[right], int(right_key))
         return logit
-
-
-def _draw_numbers(rng: np.random.Generator, centers: FloatArray) -> list[FloatArray]:
-    """log(1 + count) of skewed counts, NaN where missing."""
-    numbers = []
-    for center, missing in zip(centers, _MISSING_SHARES, strict=True):
-        counts = np.floor(np.exp(rng.normal(center, 1.0, BLOCK_ROWS)))
-        values = np.log1p(counts)
-        values[rng.random(BLOCK_ROWS) < missing] = np.nan
-        numbers.append(values)
-    return numbers

@@ -1,24 +1,40 @@
-"""Writes sample data: files of each split, and a summary with what a model can reach on them."""
+"""Writes sample data: files of each split, and a summary with what a model can reach on them.
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+Rows are cut in order, so the number of files and row groups never changes what a row holds. The directory is whole or
+absent, and nothing but older sample data is replaced.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.block import KINDS, RawKind
-from penstock.prep.sample_data.formats import FORMATS
-from penstock.prep.sample_data.layout import DEFAULT_SPLITS, FilePlan, plan_files, split_rows
-from penstock.prep.sample_data.rows import RowSource
-from penstock.prep.sample_data.summary import SampleSummary, SplitSummary
-from penstock.prep.sample_data.tally import Tally
-from penstock.prep.sample_data.target import whole_directory
+from penstock.config.registry import Registry
+from penstock.prep.sample_data.blocks import KINDS, Block, Column, RawKind, RowSource
+from penstock.prep.sample_data.summary import (
+    SUMMARY_NAME,
+    AttainableAuc,
+    AttainableError,
+    SampleSummary,
+    SplitSummary,
+)
+from penstock.runtime.durable import whole_folder
 
+DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
 _LATER_FORMATS = ("tfrecord",)
-_USUAL_FORMAT = "parquet"
 _USUAL_FILES = 4
 _USUAL_ROW_GROUP_ROWS = 65_536
+_MULTI_VALUE_SEPARATOR = "\x1d"
+_INCREASING_COLUMNS = ("event_time", "click_time_seq")
+"""Columns that hardly ever repeat a value: differences are stored instead of a dictionary."""
+_Scores = dict[str, Any]
+"""Label -> AttainableAuc or AttainableError."""
 
 
 def write_sample_data(
@@ -44,11 +60,16 @@ def write_sample_data(
 
     A raw kind ("game") has a format of its own and is not split; `on_rows` then hears after every file.
     """
-    _check_counts(
-        num_rows=(num_rows, 1), num_files=(num_files, 1), row_group_rows=(row_group_rows, 1), seed=(seed, 0)
-    )
-    _check_format(format)
+    counts = {"num_rows": num_rows, "num_files": num_files, "row_group_rows": row_group_rows, "seed": seed}
+    for name, count in counts.items():
+        least = 0 if name == "seed" else 1
+        if count is not None and count < least:
+            raise ConfigError(f"{name} is {count}; it must be at least {least}")
+    if format in _LATER_FORMATS:
+        raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
+    write_file = FORMATS.get(format or "parquet")
     sample = KINDS.get(kind)(seed)
+    _check_free(out, overwrite)
     if isinstance(sample, RawKind):
         unused = {
             "format": format,
@@ -56,89 +77,193 @@ def write_sample_data(
             "splits": splits,
             "with_truth": with_truth,
         }
-        _refuse_for_raw(kind, unused)
-        with whole_directory(out, overwrite=overwrite) as directory:
+        for name, value in unused.items():
+            if value not in (None, False):
+                raise ConfigError(
+                    f"kind '{kind}' is raw data with a form of its own: {name} means nothing here; leave it out"
+                )
+        with whole_folder(out) as directory:
             written = sample.write(directory, num_rows, num_files, on_rows)
-            summary = _summarize_raw(sample, written, kind=kind, seed=seed)
+            parts = {sample.folder: written}
+            summary = SampleSummary(
+                kind, sample.format, seed, written.rows, sample.planted, written.labels, parts
+            )
             summary.save(directory)
         return summary
-    format, splits = format or _USUAL_FORMAT, DEFAULT_SPLITS if splits is None else splits
-    plans = list(plan_files(split_rows(num_rows, splits), num_files or _USUAL_FILES, format))
-    with whole_directory(out, overwrite=overwrite) as directory:
-        source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
-        work = _Work(directory, source, format, group_rows, with_truth, on_rows)
-        tallies = {split: work.write(plan for plan in plans if plan.split == split) for split in splits}
-        summary = _summarize(plans, tallies, kind=kind, format=format, seed=seed, planted=sample.planted)
+    format = format or "parquet"
+    ranges = split_rows(num_rows, DEFAULT_SPLITS if splits is None else splits)
+    source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
+    total: _Scores = {}
+    parts = {}
+    with whole_folder(out) as directory:
+        for split, (start, stop) in ranges.items():
+            scores: _Scores = {}
+            names = []
+            (directory / split).mkdir()
+            for number, part in enumerate(
+                cut_evenly(start, stop, min(num_files or _USUAL_FILES, stop - start))
+            ):
+                names.append(f"{split}/part-{number:05d}.{format}")
+                groups = _row_groups(source, part, group_rows, scores, with_truth, on_rows)
+                write_file(directory / names[-1], groups)
+            _merge(total, scores)
+            parts[split] = SplitSummary(tuple(names), stop - start, _summaries(scores))
+        summary = SampleSummary(kind, format, seed, num_rows, sample.planted, _summaries(total), parts)
         summary.save(directory)
     return summary
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What all files of one call share."""
-
-    directory: Path
-    source: RowSource
-    format: str
-    row_group_rows: int
-    with_truth: bool
-    on_rows: Callable[[int], None]
-
-    def write(self, plans: Iterator[FilePlan]) -> Tally:
-        """Write the files of one split, and count their labels."""
-        tally = Tally()
-        write_file = FORMATS.get(self.format)
-        for plan in plans:
-            path = self.directory / plan.name
-            path.parent.mkdir(exist_ok=True)
-            write_file(path, self._row_groups(plan, tally))
-        return tally
-
-    def _row_groups(self, plan: FilePlan, tally: Tally) -> Iterator[pa.Table]:
-        for start in range(plan.start, plan.stop, self.row_group_rows):
-            batches = []
-            for piece in self.source.pieces(start, min(start + self.row_group_rows, plan.stop)):
-                tally.update(piece)
-                batches.append(piece.with_truth().rows if self.with_truth else piece.rows)
-            table = pa.Table.from_batches(batches)
-            yield table
-            self.on_rows(table.num_rows)
+def _row_groups(
+    source: RowSource,
+    part: tuple[int, int],
+    group_rows: int,
+    scores: _Scores,
+    with_truth: bool,
+    on_rows: Callable[[int], None],
+) -> Iterator[pa.Table]:
+    for start in range(*part, group_rows):
+        batches = []
+        for piece in source.pieces(start, min(start + group_rows, part[1])):
+            _score(scores, piece)
+            batches.append(piece.with_truth() if with_truth else piece.rows)
+        table = pa.Table.from_batches(batches)
+        yield table
+        on_rows(table.num_rows)
 
 
-def _summarize(
-    plans: list[FilePlan], tallies: Mapping[str, Tally], *, kind: str, format: str, seed: int, planted: str
-) -> SampleSummary:
-    total, splits = Tally(), {}
-    for split, tally in tallies.items():
-        total.merge(tally)
-        own_plans = [plan for plan in plans if plan.split == split]
-        num_rows = sum(plan.stop - plan.start for plan in own_plans)
-        splits[split] = SplitSummary(tuple(plan.name for plan in own_plans), num_rows, tally.summarize())
-    num_rows = sum(split.rows for split in splits.values())
-    return SampleSummary(kind, format, seed, num_rows, planted, total.summarize(), splits)
+def _score(scores: _Scores, block: Block) -> None:
+    for label, probabilities in block.probabilities.items():
+        scores.setdefault(label, AttainableAuc()).update(probabilities, block.rows.column(label).to_numpy())
+    for label, expectations in block.expectations.items():
+        scores.setdefault(label, AttainableError()).update(expectations, block.rows.column(label).to_numpy())
 
 
-def _summarize_raw(sample: RawKind, written: SplitSummary, *, kind: str, seed: int) -> SampleSummary:
-    splits = {sample.folder: written}
-    return SampleSummary(kind, sample.format, seed, written.rows, sample.planted, written.labels, splits)
+def _merge(total: _Scores, scores: _Scores) -> None:
+    for label, score in scores.items():
+        total.setdefault(label, type(score)()).merge(score)
 
 
-def _check_counts(**counts: tuple[int | None, int]) -> None:
-    for name, (count, least) in counts.items():
-        if count is not None and count < least:
-            raise ConfigError(f"{name} is {count}; it must be at least {least}")
+def _summaries(scores: _Scores) -> dict[str, Any]:
+    return {label: score.summarize() for label, score in scores.items()}
 
 
-def _check_format(format: str | None) -> None:
-    if format in _LATER_FORMATS:
-        raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
-    if format is not None:
-        FORMATS.get(format)
+def cut_evenly(start: int, stop: int, num_parts: int) -> list[tuple[int, int]]:
+    """Consecutive ranges whose sizes differ by at most one, the larger ones first.
+
+    >>> cut_evenly(0, 10, 3)
+    [(0, 4), (4, 7), (7, 10)]
+    """
+    size, larger = divmod(stop - start, num_parts)
+    return list(pairwise(start + part * size + min(part, larger) for part in range(num_parts + 1)))
 
 
-def _refuse_for_raw(kind: str, settings: Mapping[str, object]) -> None:
-    for name, value in settings.items():
-        if value not in (None, False):
+def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[int, int]]:
+    """The range of rows of each split, in the order given.
+
+    >>> split_rows(10, {"train": 0.8, "test": 0.2})
+    {'train': (0, 8), 'test': (8, 10)}
+    """
+    if not splits or min(splits.values()) <= 0.0 or abs(sum(splits.values()) - 1.0) > 1e-6:
+        raise ConfigError(f"splits are {dict(splits)}; they must be positive fractions that add up to 1")
+    total = sum(splits.values())
+    ranges, start, share = {}, 0, 0.0
+    for name, fraction in splits.items():
+        if name in ("", ".", "..") or "/" in name:
+            raise ConfigError(f"split '{name}' is not the name of a folder")
+        share += fraction
+        stop = round(num_rows * share / total)
+        if stop == start:
             raise ConfigError(
-                f"kind '{kind}' is raw data with a form of its own: {name} means nothing here; leave it out"
+                f"{num_rows} rows leave split '{name}' ({fraction:g} of them) empty; ask for more rows"
             )
+        ranges[name] = (start, stop)
+        start = stop
+    return ranges
+
+
+def _check_free(out: Path, overwrite: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; sample data needs a directory")
+    if out.exists() and any(out.iterdir()):
+        if not overwrite:
+            raise ConfigError(
+                f"{out}: is not empty; choose another directory, or replace sample data with --overwrite"
+            )
+        if not (out / SUMMARY_NAME).exists():
+            raise ConfigError(
+                f"{out}: has no {SUMMARY_NAME}, so it is not sample data and is not overwritten"
+            )
+
+
+class WriteFile(Protocol):
+    """Writes one file from tables, each of which is a row group where the format has such a thing."""
+
+    def __call__(self, path: Path, tables: Iterable[pa.Table]) -> None: ...
+
+
+FORMATS: Registry[WriteFile] = Registry("format of sample data")
+"""Name (also the extension of the files) -> the function that writes one."""
+
+
+@FORMATS.register("parquet")
+def write_parquet(path: Path, tables: Iterable[pa.Table]) -> None:
+    """One row group per table. Words are dictionary-encoded here, but read back as plain strings."""
+    writer: pq.ParquetWriter | None = None
+    try:
+        for table in tables:
+            if writer is None:
+                schema = table.schema
+                increasing = {
+                    f"{name}.list.element" if pa.types.is_list(schema.field(name).type) else name
+                    for name in _INCREASING_COLUMNS
+                    if name in schema.names
+                }
+                repeating = [name for name in schema.names if name not in _INCREASING_COLUMNS]
+                writer = pq.ParquetWriter(
+                    path,
+                    schema,
+                    compression="zstd",
+                    compression_level=1,
+                    use_dictionary=cast(Any, repeating),  # the stubs know only bool
+                    column_encoding=dict.fromkeys(increasing, "DELTA_BINARY_PACKED") or None,
+                    store_schema=False,
+                )
+            writer.write_table(table, row_group_size=table.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+@FORMATS.register("csv")
+def write_csv(path: Path, tables: Iterable[pa.Table]) -> None:
+    """One header line; lists and maps become strings, nulls become empty."""
+    writer: pyarrow.csv.CSVWriter | None = None
+    try:
+        for table in tables:
+            flat = pa.table({name: _as_text(name, table.column(name)) for name in table.column_names})
+            if writer is None:
+                writer = pyarrow.csv.CSVWriter(path, flat.schema)
+            writer.write_table(flat)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _as_text(name: str, column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_map(column.type):
+        return pa.chunked_array([_join_map(chunk) for chunk in column.chunks], pa.string())
+    if pa.types.is_list(column.type):
+        separator = ";" if name.endswith("_seq") else _MULTI_VALUE_SEPARATOR
+        return cast("pa.ChunkedArray[Any]", pc.binary_join(column.cast(pa.list_(pa.string())), separator))
+    return column
+
+
+def _join_map(maps: Any) -> Column:
+    """{"music": 0.5, "art": 1} -> "music:0.5" and "art:1" joined."""
+    first, last = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+    keys, items = maps.keys.slice(first, last - first), maps.items.slice(first, last - first)
+    entries = pc.binary_join_element_wise(keys, items.cast(pa.string()), ":")
+    offsets = pc.subtract(maps.offsets, first)
+    return cast(Column, pc.binary_join(pa.ListArray.from_arrays(offsets, entries), _MULTI_VALUE_SEPARATOR))

@@ -1,0 +1,183 @@
+"""What is wrong with a data set for training, and what to do about it: one line each.
+
+What a column probably is follows from its name, its type and its values.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.types as pt
+
+from penstock.config.sizes import KIB, MIB, format_size
+from penstock.prep.profile import ColumnFacts, DataProfile, is_moment, is_text
+
+TINY_ROW_GROUP_BYTES = 512 * KIB
+HUGE_ROW_GROUP_BYTES = 256 * MIB
+_MANY_ROW_GROUPS = 16
+_MANY_FILES = 32
+_TINY_FILE_BYTES = MIB
+_SKEWED_PART = 0.5
+_RARE_LABEL = 0.01
+_CLUSTERED_PART = 0.2
+"""Labels that change so many times less often than in random order stand in runs."""
+_MIN_ROWS = 64
+"""Of fewer rows nothing is said about order and rates: it would be chance."""
+_TIME_NAME = re.compile(
+    r"(^|_)(time|timestamp|ts|date|datetime|dt|day)($|_)|(time|timestamp)$", re.IGNORECASE
+)
+_LABEL_NAME = re.compile(
+    r"(^|_)(label|labels|target|y|click|clicked|buy|bought|purchase|conversion|converted|like|liked)$|^is_",
+    re.IGNORECASE,
+)
+_ID_NAME = re.compile(r"(^|_)(id|uid|uuid|guid|key|hash)$|[a-z]I[dD]$", re.IGNORECASE)
+_MANY_DISTINCT = 1000
+_FIRST_SECOND = 10**8
+"""1973, in seconds since 1970; in milliseconds and finer units, moments are larger still."""
+_FIRST_DAY, _LAST_DAY = 19_000_101, 21_001_231
+"""Days written as one number, such as 20240131."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How the data lies on disk, as far as advice needs it."""
+
+    path: str
+    """As the user named it."""
+    num_files: int
+    bytes_on_disk: int
+    row_group_rows: tuple[int, ...] = ()
+    """Rows of each row group; empty for formats without."""
+    parquet_part: float | None = None
+    """What the data would take as Parquet, as a part of what it takes now; None: it is Parquet, or not known."""
+    format_name: str = "Parquet"
+
+    def rewrite(self, options: str = "") -> str:
+        """The command that mends it."""
+        return f"penstock rewrite {self.path} NEW_FOLDER{options}"
+
+
+def advise(profile: DataProfile, storage: Storage) -> list[str]:
+    """Everything worth a warning, the costliest first."""
+    found = [*_row_groups(profile, storage), *_files(storage), *_text_format(storage)]
+    for column in profile.columns:
+        found += _order(column, storage)
+        found += _values(column)
+    return found
+
+
+def _row_groups(profile: DataProfile, storage: Storage) -> Iterator[str]:
+    sizes = [rows * profile.row_bytes for rows in storage.row_group_rows]
+    huge = sum(size > HUGE_ROW_GROUP_BYTES for size in sizes)
+    tiny = sum(size < TINY_ROW_GROUP_BYTES for size in sizes)
+    if huge:
+        yield (
+            f"{huge:,} of {len(sizes):,} row groups take more than {format_size(HUGE_ROW_GROUP_BYTES)} in "
+            f"memory: they are read in slices, which is slower; {storage.rewrite()}"
+        )
+    if tiny >= _MANY_ROW_GROUPS and tiny * 2 > len(sizes):
+        yield (
+            f"{tiny:,} of {len(sizes):,} row groups take less than {format_size(TINY_ROW_GROUP_BYTES)} in "
+            f"memory: larger ones (16MiB to 64MiB) read faster; {storage.rewrite()}"
+        )
+
+
+def _files(storage: Storage) -> Iterator[str]:
+    mean_bytes = storage.bytes_on_disk // max(1, storage.num_files)
+    if storage.num_files >= _MANY_FILES and mean_bytes < _TINY_FILE_BYTES:
+        yield (
+            f"{storage.num_files:,} files of {format_size(mean_bytes)} on average: opening them costs more than "
+            f"reading; {storage.rewrite()}"
+        )
+
+
+def _text_format(storage: Storage) -> Iterator[str]:
+    if storage.parquet_part is not None and storage.parquet_part < 1 and storage.bytes_on_disk >= MIB:
+        yield (
+            f"{storage.format_name} would take about {storage.parquet_part:.0%} of the room as Parquet, and read "
+            f"faster; {storage.rewrite()}"
+        )
+
+
+def _order(column: ColumnFacts, storage: Storage) -> Iterator[str]:
+    order = column.order
+    if order.rises + order.falls + order.ties < _MIN_ROWS:
+        return
+    shuffled = f"train with data_config.shuffle, or {storage.rewrite(' --shuffle')}"
+    if is_time(column):
+        if order.is_ascending:
+            yield f"{column.name}: rows are sorted by time, so that batches are of one moment each; {shuffled}"
+        elif order.falls:
+            yield (
+                f"{column.name}: looks like a time but does not ascend with the rows ({order.fall_rate:.0%} of the "
+                "steps go back): the last rows are not the newest; to hold out the newest, choose them by value"
+            )
+    elif is_label(column) and column.mean is not None:
+        expected_rate = 2 * column.mean * (1 - column.mean)
+        if order.change_rate < _CLUSTERED_PART * expected_rate:
+            yield f"{column.name}: equal labels stand together, so that batches are of one kind; {shuffled}"
+
+
+def _values(column: ColumnFacts) -> Iterator[str]:
+    num_values = column.num_rows - column.num_nulls
+    if column.num_rows and not num_values:
+        yield f"{column.name}: has no value in any row that was looked at; leave it out"
+    if column.num_nan:
+        yield f"{column.name}: {column.num_nan:,} values are NaN; write null where a value is missing"
+    if column.is_number_text and is_text(column.type):
+        yield f"{column.name}: all texts are numbers; as numbers they take less room and no parsing"
+    if num_values >= _MIN_ROWS:
+        yield from _skew(column)
+
+
+def _skew(column: ColumnFacts) -> Iterator[str]:
+    if is_label(column) and column.mean is not None:
+        rate = column.mean
+        if rate in (0.0, 1.0):
+            yield f"{column.name}: all labels are {rate:.0f}; there is nothing to learn"
+        elif not _RARE_LABEL <= rate <= 1 - _RARE_LABEL:
+            yield (
+                f"{column.name}: the base rate is {rate:.4%}; AUC will be noisy and log loss small: weigh or sample "
+                "the frequent class"
+            )
+    elif column.top is not None and is_id(column) and column.top[1] > _SKEWED_PART and column.distinct > 1:
+        value, part = column.top
+        yield (
+            f"{column.name}: {shown_value(value)} stands in {part:.0%} of the rows; if it means that the id is "
+            "missing, write null"
+        )
+
+
+def shown_value(value: Any) -> str:
+    """A value in a sentence."""
+    return repr(value) if isinstance(value, str | bytes) else str(value)
+
+
+def is_time(column: ColumnFacts) -> bool:
+    """A moment by its type, or a number that is called a time and can be one."""
+    if is_moment(column.type):
+        return True
+    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.least is None:
+        return False
+    is_day = column.least >= _FIRST_DAY and column.most <= _LAST_DAY
+    return bool(_TIME_NAME.search(column.name)) and (column.least >= _FIRST_SECOND or is_day)
+
+
+def is_label(column: ColumnFacts) -> bool:
+    """Called like a label, and 0 or 1."""
+    is_binary = pt.is_boolean(column.type) or (
+        (pt.is_integer(column.type) or pt.is_floating(column.type))
+        and column.least is not None
+        and column.least in (0, 1)
+        and column.most in (0, 1)
+        and column.distinct <= 2
+    )
+    return bool(_LABEL_NAME.search(column.name)) and is_binary
+
+
+def is_id(column: ColumnFacts) -> bool:
+    """Integers or texts that are called an id, or have many different values."""
+    if not (pt.is_integer(column.type) or is_text(column.type)) or is_time(column):
+        return False
+    return bool(_ID_NAME.search(column.name)) or column.distinct >= _MANY_DISTINCT

@@ -1,0 +1,378 @@
+"""A raw file -> samples or arrays: by the user's function, or column by column through the readers."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.config.nearest import nearest_name
+from penstock.config.registry import Registry
+from penstock.config.sizes import MIB
+from penstock.prep.columns import (
+    FEATURE_COLUMNS,
+    NoNumbers,
+    Roles,
+    batch_arrays,
+    check_further,
+    find_roles,
+    is_text,
+    keys_of_first,
+    text_in,
+    text_numbers,
+)
+from penstock.prep.sections import SampleSchema
+from penstock.prep.split_groups import groups_of, sample_group
+from penstock.readers.files import DataFile
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
+from penstock.runtime.budget import Share
+from penstock.store.builder import Sample
+from penstock.store.checksums import file_checksum
+from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames
+
+EXTRACT = "preprocessing.extract"
+Extract = Callable[[str], Iterable[Any]]
+"""Called with the path of a file; gives samples, dicts of whole arrays, or Arrow record batches."""
+_READER_BYTES = 64 * MIB
+"""What reading columns may hold; a file that needs more is read with as little as it needs."""
+_GROUPS = "preprocessing.schema.feature_groups"
+_COLUMNS = pa.RecordBatch | pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """Whole arrays of some samples."""
+
+    values: Mapping[str, NDArray[Any]]
+
+    @property
+    def num_samples(self) -> int:
+        return len(next(iter(self.values.values()), ()))
+
+
+Item = Sample | Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How raw files become samples; the same in every process."""
+
+    function: str | None
+    """The user's, as "package.module:function"; None: columns as they are."""
+    declared: SampleSchema
+    reading: ReadingSection
+    group_key: str | None = None
+    """What tells the group of a sample, where splits keep groups together."""
+    from_first: tuple[str, ...] = ()
+    """Keys of the schema that the columns of the first file have filled; others must have no further ones."""
+
+    @property
+    def names(self) -> ArrayNames:
+        return ArrayNames(self.declared.features_name, self.declared.label_prefix, self.declared.mask_prefix)
+
+    def first(self, file: DataFile) -> "tuple[Extraction, Item] | None":
+        """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
+        extraction = self
+        if self.function is None:
+            found = self._survey(file)
+            if not found.num_rows:  # nobody knows the types of its columns
+                return None
+            extraction = self._with_roles(self._file_roles(found.columns, file))
+        for given in extraction._given(file):
+            if self.function is not None and isinstance(given, _COLUMNS):
+                roles = find_roles(given.schema, self.declared, self.group_key, file.path)
+                extraction = self._with_roles(roles)
+            for item in extraction._understood(given, file.path, 0):
+                if not isinstance(item, Arrays) or item.num_samples:
+                    return extraction, item
+        return None
+
+    def items(self, file: DataFile) -> Iterator[Item]:
+        """What a file gives, in order, with groups where they are wanted."""
+        number = 0
+        for given in self._given(file):
+            for item in self._understood(given, file.path, number):
+                yield item
+                number += item.num_samples if isinstance(item, Arrays) else 1
+
+    def with_columns(self, columns: Mapping[str, Any]) -> "Extraction":
+        """With the columns of the first file, by the keys of the schema that name them.
+
+        A function that gives samples has none: then they are as declared.
+        """
+        declared = self.declared
+        has_columns = self.function is None or any(columns[key] != getattr(declared, key) for key in columns)
+        keys = keys_of_first(columns, declared) if has_columns else ()
+        return replace(self, declared=declared.model_copy(update=dict(columns)), from_first=keys)
+
+    def _with_roles(self, roles: Roles) -> "Extraction":
+        """These columns, in this order, are those of all files, which may have them in another."""
+        named_groups = {group: list(names) for group, names in roles.feature_groups.items()}
+        return self.with_columns(
+            {
+                "feature_columns": list(roles.features),
+                "feature_groups": {**self.declared.feature_groups, **named_groups},
+                "label_columns": dict(roles.labels),
+                "mask_columns": dict(roles.masks),
+            }
+        )
+
+    def _given(self, file: DataFile) -> Iterable[Any]:
+        if self.function is None:
+            return self._read_columns(file)
+        given: Any = load_extract(self.function)(file.path)
+        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | _COLUMNS):
+            advice = "it should give samples, one after the other"
+            if isinstance(given, Mapping | _COLUMNS):
+                advice = "yield it in place of return"
+            raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
+        return given
+
+    def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        found = self._survey(file)
+        if not found.num_rows:
+            return
+        columns = found.columns
+        roles = self._file_roles(columns, file)
+        check_further(columns.names, self.declared, self.group_key, self.from_first, file.path)
+        texts = [name for name in roles.number_columns if is_text(columns.field(name).type)]
+        for name in texts:
+            error = self._text_in_file(file, name, roles.key_of(name))
+            if error is not None:
+                raise error
+        found = self._survey(file, roles.columns)
+        share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, _READER_BYTES)))
+        with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                for name in texts:
+                    index = batch.schema.get_field_index(name)
+                    batch = batch.set_column(index, name, text_numbers(batch.column(name)))  # noqa: PLW2901
+                yield batch
+
+    def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
+        """A group of a CSV file is the string that is written there, also in a column of digits."""
+        texts = [] if self.group_key is None else [self.group_key]
+        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
+        return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
+
+    def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
+        """A column with text is no feature, unless all in it is missing or a number.
+
+        A CSV column is read as text also where no row of it that was looked at has a value.
+        """
+        while True:
+            try:
+                return find_roles(columns, self.declared, self.group_key, file.path)
+            except NoNumbers as error:
+                text_error = self._text_in_file(file, error.column)
+                if text_error is not None:
+                    raise text_error from None
+                index = columns.get_field_index(error.column)
+                columns = columns.set(index, pa.field(error.column, pa.float64()))
+
+    def _text_in_file(self, file: DataFile, column: str, key: str = FEATURE_COLUMNS) -> DataError | None:
+        """The error of a column of strings, with the row and value of the first that is no number.
+
+        Features that a CSV file has now and then are no error: only a part of it was looked at to find the type.
+        """
+        found = survey(self.reading, [file], Wanted((column,)))
+        row, has_numbers = 0, False
+        with closing(iter(read_blocks(found, Share("the reader", found.least_bytes)))) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                values: Any = batch.column(column)
+                try:
+                    numbers = text_numbers(values) if is_text(values.type) else None
+                except pa.ArrowInvalid:
+                    numbers = None
+                if numbers is None:
+                    error = text_in(values.to_pylist(), file.path, column, row, key)
+                    if error is not None:
+                        return error
+                has_numbers |= (values if numbers is None else numbers).null_count < len(values)
+                row += batch.num_rows
+        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
+        if not has_numbers or (key == FEATURE_COLUMNS and is_csv):
+            return None
+        problem = "holds numbers written as text; declare its type in data_config.input_fields"
+        return DataError.at(problem, file=file.path, column=column)
+
+    def _understood(self, given: Any, file: str, number: int) -> Iterator[Item]:
+        names = self.names
+        if isinstance(given, pa.RecordBatch):
+            yield self._of_batch(given, file, number)
+        elif isinstance(given, pa.Table):
+            for batch in given.to_batches():
+                yield self._of_batch(batch, file, number)
+                number += batch.num_rows
+        elif not isinstance(given, Mapping):
+            raise DataError(
+                f"{file}: sample {number}: '{self.function}' gave {_kind(given)}; it should give dicts of samples or "
+                "of whole arrays, or Arrow record batches"
+            )
+        elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
+            sample = split_sample(given, self.declared, f"{file}: sample {number}")
+            if self.group_key is not None:
+                sample = {**sample, names.groups: sample_group(sample, self.group_key, file, number)}
+            yield sample
+        elif any(
+            str(name).startswith((FEATURES, names.features, names.labels, names.masks)) for name in given
+        ):
+            yield self._of_arrays(given, file, number)
+        else:
+            keys = [str(name) for name in given]
+            near = nearest_name(FEATURES, keys)
+            question = "" if near is None else f"; is it '{near}'?"
+            there = ", ".join(map(repr, keys)) or "nothing"
+            raise DataError(f"{file}: sample {number}: has no '{FEATURES}' but {there}{question}")
+
+    def _of_batch(self, batch: pa.RecordBatch, file: str, number: int) -> Arrays:
+        declared = self.declared
+        roles = find_roles(batch.schema, declared, self.group_key, file)
+        check_further(batch.schema.names, declared, self.group_key, self.from_first, file)
+        is_named = declared.feature_columns or declared.feature_groups
+        if not is_named and roles.features != (declared.features_name,):
+            # Features are never taken by the position of their columns, which may be another in every file.
+            raise DataError(
+                f"{file}: gives columns, but the first sample was a dict, so that nobody knows which are features in "
+                "which order; name them in preprocessing.schema.feature_columns"
+            )
+        arrays = split_arrays(batch_arrays(batch, roles, declared, file, number), declared, file)
+        if self.group_key is not None:
+            groups: Any = batch.column(self.group_key)
+            if self.function is None and is_text(groups.type):  # an empty cell tells no group
+                groups = pc.if_else(pc.equal(groups, pa.scalar("", groups.type)), None, groups)
+            arrays[self.names.groups] = groups_of(groups, self.group_key, file, number)
+        return Arrays(arrays)
+
+    def _of_arrays(self, given: Mapping[str, Any], file: str, number: int) -> Arrays:
+        """Arrays by their names, or in the form of a sample."""
+        framed = next((name for name, values in given.items() if hasattr(values, "columns")), None)
+        if framed is not None:
+            raise DataError(
+                f"{file}: sample {number}: '{framed}' is {_kind(given[framed])}, whose columns would be taken by their "
+                "place; choose them by name, as in frame[names].to_numpy(), or yield a pyarrow.Table instead"
+            )
+        names = self.names
+        arrays = {name: np.asarray(values) for name, values in given.items() if name not in (LABELS, MASKS)}
+        if FEATURES in arrays:
+            arrays[names.features] = arrays.pop(FEATURES)
+        for part, name_of in ((LABELS, names.label), (MASKS, names.mask)):
+            arrays |= {name_of(head): np.asarray(values) for head, values in given.get(part, {}).items()}
+        if not arrays or any(array.ndim == 0 for array in arrays.values()):
+            name = next((name for name, array in arrays.items() if array.ndim == 0), FEATURES)
+            raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
+        arrays = split_arrays(arrays, self.declared, file)
+        if self.group_key is not None:
+            arrays.pop(self.group_key, None)
+            arrays[names.groups] = groups_of(given.get(self.group_key), self.group_key, file, number)
+        return Arrays(arrays)
+
+
+def _kind(given: Any) -> str:
+    return f"an object of type {type(given).__name__}"
+
+
+def split_sample(sample: Sample, declared: SampleSchema, where: str) -> Sample:
+    """With each group of features by the name of its array; those that it has so already stay."""
+    if not declared.feature_groups:
+        return sample
+    cuts = _cuts(declared, sample, where)
+    if not cuts or FEATURES not in sample:
+        return sample
+    features = sample[FEATURES]
+    found = {**sample, **{name: features[start:end] for name, (start, end) in cuts.items()}}
+    end = _groups_end(cuts, len(features), where)
+    found[FEATURES] = features[end:]
+    if len(features) == end:
+        del found[FEATURES]
+    return found
+
+
+def split_arrays(
+    arrays: Mapping[str, NDArray[Any]], declared: SampleSchema, where: str
+) -> dict[str, NDArray[Any]]:
+    """The same for whole arrays."""
+    features = arrays.get(declared.features_name)
+    if not declared.feature_groups or features is None or features.ndim != 2:
+        return dict(arrays)
+    cuts = _cuts(declared, arrays, where)
+    parts = {name: features[:, start:end] for name, (start, end) in cuts.items()}
+    rest = features[:, _groups_end(cuts, features.shape[1], where) :]
+    others = {name: array for name, array in arrays.items() if name != declared.features_name}
+    return ({declared.features_name: rest} if rest.shape[1] else {}) | parts | others
+
+
+def _cuts(declared: SampleSchema, present: Mapping[str, Any], where: str) -> dict[str, tuple[int, int]]:
+    """By array: which of all features are those of a group that is not there yet."""
+    cuts: dict[str, tuple[int, int]] = {}
+    start = 0
+    for group, features in declared.feature_groups.items():
+        name = declared.group_array(group)
+        if name in present:
+            continue
+        if not isinstance(features, int):
+            raise DataError(
+                f"{where}: {_GROUPS}: '{group}' names columns, but there are none here; say how many features it has"
+            )
+        cuts[name] = start, start + features
+        start += features
+    return cuts
+
+
+def _groups_end(cuts: Mapping[str, tuple[int, int]], num_features: int, where: str) -> int:
+    end = max((end for _, end in cuts.values()), default=0)
+    if num_features < end:
+        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {end}")
+    return end
+
+
+def load_extract(name: str) -> Extract:
+    """The function at "package.module:function"."""
+    if ":" not in name:
+        raise ConfigError.at(EXTRACT, f"is '{name}'; a place is written \"package.module:function\"")
+    registry: Registry[Any] = Registry("extract", {})
+    try:
+        function = registry.get(name)
+    except ConfigError as error:
+        hint = "; is its folder on PYTHONPATH?" if "there is no module" in str(error) else ""
+        raise ConfigError(f"{error}{hint}") from error
+    except (Exception, SystemExit) as error:  # the user's module may fail in any way, and call sys.exit
+        raise ConfigError.at(EXTRACT, f"'{name}' cannot be imported: {in_one_line(error)}") from error
+    if not callable(function):
+        raise ConfigError.at(EXTRACT, f"'{name}' is {function!r}; name a function that takes a path")
+    return cast(Extract, function)
+
+
+def module_file(name: str) -> Path | None:
+    """The file with the text of the function; None where there is none."""
+    module = inspect.getmodule(inspect.unwrap(load_extract(name)))
+    file = None if module is None else getattr(module, "__file__", None)
+    return None if file is None or not Path(file).is_file() else Path(file)
+
+
+def source_checksum(name: str) -> int | None:
+    """Of the module's text, so that another version of the function is noticed; None where there is no text."""
+    file = module_file(name)
+    return None if file is None else file_checksum(file)
+
+
+def in_one_line(error: BaseException) -> str:
+    """The kind of an error and its text, whatever it looks like.
+
+    >>> in_one_line(ValueError("one\\n  two"))
+    'ValueError: one two'
+    """
+    kind = type(error).__name__
+    try:
+        return " ".join(f"{kind}: {error}".split()).rstrip(": ")
+    except Exception:  # the text of an error is code of others too
+        return f"{kind}, which fails to tell its text"

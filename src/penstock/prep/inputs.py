@@ -1,0 +1,133 @@
+"""Which raw files there are, in which order, and whether they are still the ones that were seen before."""
+
+import logging
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
+from penstock.readers.fingerprints import ends_checksum
+from penstock.readers.store_files import list_folder, object_version
+from penstock.readers.uris import Uri, is_uri
+from penstock.store.checksums import file_checksum
+from penstock.store.manifest import InputRecord
+
+INPUT_PATH = "preprocessing.input_path"
+
+_NUMBERS = re.compile(r"(\d+)")
+
+logger = logging.getLogger(__name__)
+
+
+def natural_key(path: str) -> list[tuple[int, str]]:
+    """So that game_9 comes before game_10.
+
+    >>> sorted(["game_10.log", "game_9.log"], key=natural_key)
+    ['game_9.log', 'game_10.log']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(path)]
+
+
+def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
+    """The raw files of a path, glob or directory, or of several with commas between them, each in natural order.
+
+    `of_any_kind`: a directory stands for all files in it, not only for those that a reader knows.
+    """
+    parts = input_parts(input_path)
+    if not parts:
+        raise ConfigError.at(INPUT_PATH, "is required: raw files as a path, glob, list or directory")
+    files: list[DataFile] = []
+    for part in parts:
+        found = _folder_files(part) if of_any_kind else None
+        if found is None:
+            found = list_files(part)
+        _warn_of_folders(part, found)
+        files += sorted(found, key=lambda file: natural_key(file.path))
+    seen: set[str] = set()
+    for file in files:
+        if file.path in seen:
+            raise DataError(f"'{', '.join(parts)}' names {file.path} twice; its samples would be there twice")
+        seen.add(file.path)
+    _warn_of_same(files)
+    return files
+
+
+def input_parts(input_path: str) -> list[str]:
+    """Single paths and globs; a comma is part of a name where a file is called so."""
+    parts = [input_path] if os.path.exists(input_path) else input_path.split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _folder_files(part: str) -> list[DataFile] | None:
+    """All files of a folder but for hidden ones; None where the path is something else."""
+    if part.startswith(TABLE_SCHEME):
+        return None
+    files: list[DataFile] | None = None
+    if is_uri(part) and not part.startswith("file://"):
+        files = list_folder(Uri.parse(part))
+    else:
+        folder = f"/{unquote(Uri.parse(part).key)}" if is_uri(part) else os.path.expanduser(part)
+        if os.path.isdir(folder):
+            paths = [
+                entry.path for entry in os.scandir(folder) if entry.is_file() and entry.name[0] not in "._"
+            ]
+            files = [file for path in paths for file in list_files(path)]
+    if files is not None and not files:
+        raise DataError(f"{part.rstrip('/')}: has no files in it")
+    return files
+
+
+def _warn_of_folders(part: str, files: Sequence[DataFile]) -> None:
+    """Nothing of a folder in a folder is read."""
+    folder = os.path.expanduser(part)
+    if is_uri(part) or not os.path.isdir(folder):
+        return
+    read = {os.path.dirname(file.path) for file in files}
+    inner = sorted(
+        entry.path
+        for entry in os.scandir(folder)
+        if entry.is_dir() and entry.name[0] not in "._" and entry.path not in read
+    )
+    if inner:
+        what = "a folder in it is" if len(inner) == 1 else f"{len(inner):,} folders in it are"
+        logger.warning(
+            "%s: %s not read, first %s; a folder with raw files is named by itself", part, what, inner[0]
+        )
+
+
+def _warn_of_same(files: Sequence[DataFile]) -> None:
+    """A file that is there under two names may be meant."""
+    first_paths: dict[tuple[int, int], str] = {}
+    same = []
+    for file in files:
+        if not is_uri(file.path):
+            status = os.stat(file.path)
+            first = first_paths.setdefault((status.st_dev, status.st_ino), file.path)
+            if first != file.path:
+                same.append(f"{file.path} is the same file as {first}")
+    if same:
+        more = f", {len(same) - 1} more likewise" if len(same) > 1 else ""
+        logger.warning("%s%s; their samples will be there twice", same[0], more)
+
+
+def mark_input(file: DataFile) -> InputRecord:
+    """Look at a file: at all of its bytes, or of a file in a store at its version, the first bytes and the last."""
+    if is_uri(file.path):
+        checksum = zlib.crc32(object_version(file.path), ends_checksum(file))
+        return InputRecord(file.path, file.size_bytes, checksum)
+    path = Path(file.path)
+    modified_ns = path.stat().st_mtime_ns
+    return InputRecord(file.path, file.size_bytes, file_checksum(path), modified_ns)
+
+
+def is_same_input(record: InputRecord, file: DataFile) -> bool:
+    """Whether a file is the one that was read; its bytes are looked at only where size and time do not tell."""
+    if file.size_bytes != record.num_bytes:
+        return False
+    if record.modified_ns is not None and Path(file.path).stat().st_mtime_ns == record.modified_ns:
+        return True
+    return mark_input(file).checksum == record.checksum

@@ -1,1 +1,0 @@
-"""Tasks in several processes, or on Ray."""

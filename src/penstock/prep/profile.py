@@ -1,0 +1,431 @@
+"""How the values of a data set are distributed: nulls, distinct values, extremes, lengths, order; in bounded memory.
+
+A few pieces from all over the data are looked at, or all rows. Everything is computed per block of rows; what is held
+does not depend on how many rows there are.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from penstock.config.sizes import MIB
+from penstock.features.hashes import value_hashes
+from penstock.readers.blocks import Blocks
+from penstock.readers.files import DataFile
+from penstock.readers.parquet_files import OpenParquet
+from penstock.readers.survey import Survey
+from penstock.runtime.budget import Share
+
+_SKETCH_HASHES = 4096
+STANDARD_ERROR = 1 / math.sqrt(_SKETCH_HASHES - 2)
+"""Of an estimated number of distinct values, as a part of it: 1.6 %."""
+_FREQUENT_PART = 16
+"""A value is counted in a block where it is at least one of so many values."""
+_MAX_FREQUENT = 64
+_BATCH_ROWS, _BATCH_BYTES = 1 << 14, 2 * MIB
+"""Of rows that are looked at together: hashes of their values, several words for each, exist at once."""
+WHOLE_BYTES = 128 * MIB
+"""Data that takes no more in memory is looked at completely."""
+_NUM_PIECES = 32
+_PIECES_BYTES = 64 * MIB
+"""Of all pieces together."""
+_MAX_PIECE_ROWS = 8192
+_MAX_PASSED_BYTES = 1024 * MIB
+"""Rows that are decoded on the way to pieces within blocks, in all."""
+_FEW_BYTES = 16 * MIB
+"""Of all rows of a short look together, and the most that is decoded on the way to them."""
+
+
+class RowOrder:
+    """Counts how neighbours compare; pieces of the data come in the order of the data."""
+
+    def __init__(self) -> None:
+        self.rises = self.falls = self.ties = 0
+        self._last: Any = None
+
+    def add(self, values: Any) -> None:
+        """See the values of consecutive rows (NumPy, without nulls)."""
+        if not len(values):
+            return
+        if self._last is not None:
+            values = np.concatenate([np.array([self._last], values.dtype), values])
+        before, after = values[:-1], values[1:]
+        rises, falls = int(np.count_nonzero(after > before)), int(np.count_nonzero(after < before))
+        self.rises += rises
+        self.falls += falls
+        self.ties += len(after) - rises - falls
+        self._last = values[-1]
+
+    @property
+    def is_ascending(self) -> bool:
+        """Whether no row is below the one before, and some are above."""
+        return self.rises > 0 and self.falls == 0
+
+    @property
+    def change_rate(self) -> float:
+        total = self.rises + self.falls + self.ties
+        return (self.rises + self.falls) / total if total else 0.0
+
+    @property
+    def fall_rate(self) -> float:
+        """Which part of the neighbours that differ go down: 0 when sorted, about a half in random order."""
+        changes = self.rises + self.falls
+        return self.falls / changes if changes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """What the rows that were looked at say about a column. Of a list the items count, of a map the keys."""
+
+    name: str
+    type: pa.DataType
+    num_rows: int
+    num_nulls: int
+    distinct: int
+    distinct_is_exact: bool
+    """False: `distinct` is an estimate."""
+    least: Any
+    most: Any
+    mean_length: float | None
+    """Items of a list or map, bytes of a string; None for other types."""
+    length_range: tuple[int, int] | None
+    """Of the shortest and of the longest value, where there is a length."""
+    mean: float | None
+    """Of numbers, NaN left out."""
+    num_nan: int
+    top: tuple[Any, float] | None
+    """The most frequent value and its part of all, where one stands out."""
+    order: RowOrder
+    is_number_text: bool
+    """Whether all strings, of which there is at least one, are numbers as a program would write them."""
+
+
+class ColumnProfile:
+    """Collects the facts of one column, fed block by block; what it holds does not grow with the rows."""
+
+    def __init__(self, field: "pa.Field[Any]") -> None:
+        self._name, self._type = field.name, field.type
+        self._num_rows = self._num_nulls = self._num_nan = self._num_numbers = self._num_items = 0
+        self._total_length: int | None = None
+        self._length_range: tuple[int, int] | None = None
+        self._sum = 0.0
+        self._range: tuple[Any, Any] | None = None
+        # The smallest hashes: of n distinct ones, spread evenly, the k-th smallest is at about k/n of their range.
+        self._smallest = np.zeros(0, np.uint64)
+        self._frequent: dict[Any, int] = {}
+        self._order = RowOrder()
+        self._is_number_text: bool | None = None
+
+    def add(self, column: Any) -> None:
+        self._num_rows += len(column)
+        self._num_nulls += column.null_count
+        values = column.drop_null() if column.null_count else column
+        if pt.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        lengths: Any = None
+        if is_text(values.type):
+            lengths = pc.binary_length(values)
+        elif is_list(values.type) or pt.is_map(values.type):
+            lengths = pc.list_value_length(_as_lists(values))
+        if lengths is not None:
+            self._total_length = (self._total_length or 0) + int(pc.sum(lengths).as_py() or 0)
+            self._length_range = _stretched(self._length_range, lengths)
+        if is_number(values.type):
+            self._order.add(_as_numbers(values))
+        items = _items(values)
+        if len(items):
+            self._add_items(items)
+
+    def _add_items(self, items: Any) -> None:
+        self._num_items += len(items)
+        hashes = value_hashes(items)
+        if len(self._smallest) == _SKETCH_HASHES:
+            hashes = hashes[hashes < self._smallest[-1]]
+        self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:_SKETCH_HASHES]
+        self._count_frequent(items)
+        kind = items.type
+        if pt.is_floating(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
+            numbers = _as_numbers(items)
+            num_nan = int(np.count_nonzero(np.isnan(numbers))) if pt.is_floating(kind) else 0
+            self._num_nan += num_nan
+            self._num_numbers += len(numbers) - num_nan
+            self._sum += float((np.nansum if num_nan else np.sum)(numbers, dtype=np.float64))
+        if is_text(kind) and self._is_number_text is not False:
+            self._is_number_text = _are_numbers(items)
+        if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
+            self._range = _stretched(self._range, items)
+
+    def _count_frequent(self, items: Any) -> None:
+        try:
+            counted = pc.value_counts(items)
+        except pa.ArrowNotImplementedError:  # such as structs
+            return
+        counts = counted.field("counts").to_numpy()
+        for index in np.flatnonzero(counts * _FREQUENT_PART >= len(items)).tolist():
+            value = counted.field("values")[index].as_py()
+            self._frequent[value] = self._frequent.get(value, 0) + int(counts[index])
+        if len(self._frequent) > 2 * _MAX_FREQUENT:
+            kept = sorted(self._frequent, key=lambda value: -self._frequent[value])[:_MAX_FREQUENT]
+            self._frequent = {value: self._frequent[value] for value in kept}
+
+    def facts(self) -> ColumnFacts:
+        num_values = self._num_rows - self._num_nulls
+        is_exact = len(self._smallest) < _SKETCH_HASHES
+        distinct = len(self._smallest)
+        if not is_exact:
+            distinct = round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1]))
+        top = max(self._frequent, key=lambda value: self._frequent[value]) if self._frequent else None
+        least, most = self._range or (None, None)
+        return ColumnFacts(
+            name=self._name,
+            type=self._type,
+            num_rows=self._num_rows,
+            num_nulls=self._num_nulls,
+            distinct=min(distinct, self._num_items),
+            distinct_is_exact=is_exact,
+            least=least,
+            most=most,
+            mean_length=None if self._total_length is None else self._total_length / max(1, num_values),
+            length_range=self._length_range,
+            mean=self._sum / self._num_numbers if self._num_numbers else None,
+            num_nan=self._num_nan,
+            top=(top, self._frequent[top] / self._num_items) if self._frequent else None,
+            order=self._order,
+            is_number_text=bool(self._is_number_text),
+        )
+
+
+def is_number(kind: Any) -> bool:
+    """Whether values are one number each, moments included."""
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind) or is_moment(kind))
+
+
+def is_moment(kind: Any) -> bool:
+    """Whether values are points in time."""
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether values are strings or bytes."""
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def is_list(kind: Any) -> bool:
+    """Whether values have items."""
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def _as_numbers(values: Any) -> Any:
+    """NumPy numbers that compare as the values do."""
+    if pt.is_date32(values.type):
+        values = values.cast(pa.int32())
+    elif is_moment(values.type):
+        values = values.cast(pa.int64())
+    elif pt.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _as_lists(values: Any) -> Any:
+    """Maps as lists of their keys."""
+    if not pt.is_map(values.type):
+        return values
+    return pa.ListArray.from_arrays(values.offsets, values.keys)
+
+
+def _items(values: Any) -> Any:
+    """What is counted: values as they are, items of lists, lists within included, keys of maps."""
+    while is_list(values.type) or pt.is_map(values.type):
+        values = _as_lists(values).flatten()
+    values = values.drop_null() if values.null_count else values
+    return values.dictionary_decode() if pt.is_dictionary(values.type) else values
+
+
+def _stretched(known: tuple[Any, Any] | None, values: Any) -> tuple[Any, Any] | None:
+    """The least and the most of what was known and of these values."""
+    found: Any = pc.min_max(values).as_py() if len(values) else {"min": None}
+    if found["min"] is None or found["min"] != found["min"]:
+        return known
+    least, most = known or (found["min"], found["max"])
+    return min(least, found["min"]), max(most, found["max"])
+
+
+def _are_numbers(texts: Any) -> bool:
+    """Whether all strings are numbers; one with a leading zero is a code that must stay as it is."""
+    if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
+        return False
+    number = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+    return bool(pc.all(pc.match_substring_regex(texts, number)).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class DataProfile:
+    """What the rows say that were looked at."""
+
+    columns: tuple[ColumnFacts, ...]
+    num_rows: int
+    """Of the data."""
+    num_seen: int
+    """Of these, looked at."""
+    row_bytes: float
+    """Of a row in memory."""
+    num_places: int
+    """From how many places of the data rows were taken."""
+    first_rows: pa.RecordBatch | None
+    """Some rows of the beginning."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.num_seen == self.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPieces:
+    """Rows of one block that are looked at: intervals in ascending order, counted from 0 in the block."""
+
+    block: int
+    intervals: tuple[tuple[int, int], ...]
+
+    @property
+    def num_rows(self) -> int:
+        return sum(end - start for start, end in self.intervals)
+
+
+def profile_pieces(
+    survey: Survey,
+    share: Share,
+    pieces: Sequence[BlockPieces],
+    *,
+    columns: Sequence[str] | None = None,
+    on_rows: Callable[[int], None] = lambda num_rows: None,
+    enough: Callable[[], bool] = lambda: False,
+) -> DataProfile:
+    """Look at these pieces, and only at these columns where they are given; `enough` may end it before the last.
+
+    It takes the reader's share and a few MiB.
+    """
+    names = list(survey.columns.names if columns is None else columns)
+    profiles = [ColumnProfile(survey.columns.field(name)) for name in names]
+    num_seen, num_bytes = 0, 0
+    first_rows: pa.RecordBatch | None = None
+    for batch in _batches(survey, share, pieces, names, enough):
+        for profile, column in zip(profiles, batch.columns, strict=True):
+            profile.add(column)
+        if first_rows is None:
+            first_rows = batch.take(list(range(batch.num_rows)))
+        num_seen += batch.num_rows
+        num_bytes += batch.nbytes
+        on_rows(batch.num_rows)
+    return DataProfile(
+        columns=tuple(profile.facts() for profile in profiles),
+        num_rows=survey.num_rows,
+        num_seen=num_seen,
+        row_bytes=num_bytes / max(1, num_seen),
+        num_places=sum(len(piece.intervals) for piece in pieces),
+        first_rows=first_rows,
+    )
+
+
+def _batches(
+    survey: Survey, share: Share, pieces: Sequence[BlockPieces], names: list[str], enough: Callable[[], bool]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the pieces, in batches of a bounded size."""
+    with closing(survey.decoder(share)) as decoder:
+        for piece in pieces:
+            first_row, end_row = piece.intervals[0][0], piece.intervals[-1][1]
+            for batch in decoder.batches(piece.block, first_row, end_row):
+                for start, end in piece.intervals:
+                    first, last = max(0, start - first_row), min(batch.num_rows, end - first_row)
+                    rows = batch.select(names).slice(first, max(0, last - first))
+                    row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
+                    step = max(1, min(_BATCH_ROWS, _BATCH_BYTES // row_bytes))
+                    yield from (rows.slice(at, step) for at in range(0, rows.num_rows, step))
+                first_row += batch.num_rows
+                if enough():
+                    return
+
+
+def choose_pieces(blocks: Blocks, row_bytes: int, *, full: bool = False) -> list[BlockPieces]:
+    """All rows where they are few, or `full` is asked for; else pieces that begin at even distances.
+
+    To begin in the middle of a block, the rows before must be decoded in some formats. Where that would be much, pieces
+    begin at the starts of the blocks they fall into.
+    """
+    if full or blocks.total_rows * row_bytes <= WHOLE_BYTES:
+        return [BlockPieces(block, ((0, int(rows)),)) for block, rows in enumerate(blocks.num_rows.tolist())]
+    piece_rows = max(1, min(_MAX_PIECE_ROWS, _PIECES_BYTES // row_bytes // _NUM_PIECES))
+    return _pieces(blocks, _starts(blocks, piece_rows, _MAX_PASSED_BYTES // row_bytes), piece_rows)
+
+
+def choose_few_pieces(blocks: Blocks, row_bytes: int, max_rows: int) -> list[BlockPieces]:
+    """All rows where they are no more than `max_rows`, else pieces of so many together, or of fewer large ones.
+
+    They come in such an order that whoever stops early has seen rows from all over the data.
+    """
+    num_rows = max(1, min(max_rows, _FEW_BYTES // row_bytes))
+    if blocks.total_rows <= num_rows and len(blocks) <= _NUM_PIECES:
+        return choose_pieces(blocks, row_bytes, full=True)
+    starts = _starts(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes)
+    pieces = _pieces(blocks, starts, max(1, num_rows // max(1, len(starts))))
+    # By the bits of their numbers read backwards, each next one falls into the widest gap.
+    num_bits = len(pieces).bit_length()
+    return [pieces[index] for index in sorted(range(len(pieces)), key=lambda at: f"{at:0{num_bits}b}"[::-1])]
+
+
+def _starts(blocks: Blocks, piece_rows: int, max_passed_rows: int) -> list[tuple[int, int]]:
+    """Blocks and rows in them where pieces begin: at even distances, or at the starts of their blocks."""
+    if not blocks.total_rows:
+        return []
+    ends = np.cumsum(blocks.num_rows)
+    targets = np.linspace(0, max(0, blocks.total_rows - piece_rows), _NUM_PIECES).astype(np.int64)
+    found = np.searchsorted(ends, targets, side="right")
+    starts = targets - (ends - blocks.num_rows)[found]
+    last_starts = {int(block): int(start) for block, start in zip(found, starts, strict=True)}
+    if sum(last_starts.values()) > max_passed_rows:
+        starts = np.zeros_like(starts)
+    return sorted(set(zip(found.tolist(), starts.tolist(), strict=True)))
+
+
+def _pieces(blocks: Blocks, starts: list[tuple[int, int]], piece_rows: int) -> list[BlockPieces]:
+    """Intervals that begin at these rows, end in their blocks, and do not overlap."""
+    pieces = []
+    for block, group in groupby(starts, key=lambda start: start[0]):
+        rows = [row for _, row in group]
+        limits = [*rows[1:], int(blocks.num_rows[block])]
+        pairs = ((row, min(row + piece_rows, limit)) for row, limit in zip(rows, limits, strict=True))
+        pieces.append(BlockPieces(block, tuple((start, end) for start, end in pairs if start < end)))
+    return pieces
+
+
+def with_footers(profile: DataProfile, files: Sequence[DataFile]) -> DataProfile:
+    """The profile, with nulls and extremes of all rows as the footers of Parquet files tell them exactly."""
+    chunks: dict[str, list[Any]] = {column.name: [] for column in profile.columns}
+    for file in files:
+        with OpenParquet(file) as opened:
+            metadata = opened.metadata
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for chunk in map(group.column, range(group.num_columns)):
+                    if chunk.path_in_schema in chunks:  # nested columns have names of their own kind
+                        chunks[chunk.path_in_schema].append(chunk.statistics)
+    columns = []
+    for column in profile.columns:
+        statistics = chunks[column.name]
+        if statistics and all(found is not None for found in statistics):
+            if all(found.has_null_count for found in statistics):
+                num_nulls = sum(found.null_count for found in statistics)
+                column = replace(column, num_nulls=num_nulls, num_rows=profile.num_rows)  # noqa: PLW2901
+            known = [found for found in statistics if found.has_min_max]
+            is_all = all(found.has_min_max or not found.num_values for found in statistics)
+            if is_number(column.type) and known and is_all:
+                least, most = min(found.min for found in known), max(found.max for found in known)
+                column = replace(column, least=least, most=most)  # noqa: PLW2901
+        columns.append(column)
+    return replace(profile, columns=tuple(columns))

@@ -1,0 +1,467 @@
+"""Any data set -> well-sized Parquet files, in the order of the data or in a random one, in bounded memory.
+
+Every row draws a 64-bit key from the seed; the shuffled order is that of the keys. So it depends on the rows, their
+order and the seed, and on nothing else: not on the memory, the files or the row groups. The output appears under its
+name when it is whole, with as many rows as were read, and the same ones.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError
+from penstock.config.nearest import hint
+from penstock.config.sizes import KIB, MIB, format_size
+from penstock.features.hashes import row_hashes
+from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
+from penstock.readers.blocks import Shard
+from penstock.readers.files import DataFile
+from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.reading import read_blocks
+from penstock.readers.sections import ReadingSection
+from penstock.readers.sequence import derive_generator
+from penstock.readers.survey import Survey, Wanted
+from penstock.readers.survey import survey as take_survey
+from penstock.runtime.budget import Share
+from penstock.runtime.durable import sync_path, whole_folder
+from penstock.runtime.memory import memory_limit, tree_bytes
+
+SUMMARY_NAME = "_rewrite.json"
+"""Readers of folders leave out names that begin with an underscore."""
+COMPRESSIONS = ("zstd", "snappy", "none")
+_MIN_SIZE_BYTES = 64 * KIB
+"""Of row groups and files."""
+_GROUP_COPIES = 3
+"""A row group that waits, the last piece beyond it, and its columns as they are encoded."""
+_BUCKET_COPIES = 2.5
+"""A bucket as it is read, as it is joined, and the rows that are drawn from it."""
+_WAITING_COPIES = 2
+"""Rows that wait for their buckets, and what is being written of them."""
+_MIN_WAITING_BYTES = 8 * MIB
+_MAX_WAITING_BYTES = 128 * MIB
+_MIN_BUCKET_BYTES = 4 * MIB
+_MAX_BUCKET_BYTES = 512 * MIB
+"""The offsets of strings of one bucket must fit 31 bits, and larger ones are not faster."""
+_PIECES = 16
+"""What waits is so many times what is taken at once."""
+_SAMPLE_BLOCKS, _SAMPLE_ROWS = 16, 1 << 15
+_HASHED_ROWS, _HASHED_BYTES = 1 << 14, 4 * MIB
+"""Of rows that are hashed at a time: what is held beside them is about as much."""
+_SETTING = "--memory"
+
+CountRows: TypeAlias = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOptions:
+    """Order, sizes and memory; checked when made, so that nothing starts with a wrong one."""
+
+    shuffle: bool = False
+    seed: int = 0
+    num_files: int | None = None
+    """None: as many as `file_bytes` asks for."""
+    file_bytes: int = 256 * MIB
+    """About the size of a file on disk, where `num_files` does not say how many there are."""
+    row_group_bytes: int = 32 * MIB
+    """About what a row group takes in memory."""
+    compression: str = "zstd"
+    memory_bytes: int | None = None
+    """Of the whole process; None: 512 MiB, and more where the process is large already."""
+    verify: bool = False
+    """Read the written files again and compare all rows."""
+
+    def __post_init__(self) -> None:
+        if self.compression not in COMPRESSIONS:
+            raise ConfigError(
+                f"--compression: there is no '{self.compression}'; {hint(self.compression, COMPRESSIONS)}"
+            )
+        if self.num_files is not None and self.num_files < 1:
+            raise ConfigError(f"--files is {self.num_files}; it must be at least 1")
+        for option, num_bytes in {
+            "--row-group": self.row_group_bytes,
+            "--file-size": self.file_bytes,
+        }.items():
+            if num_bytes < _MIN_SIZE_BYTES:
+                least = format_size(_MIN_SIZE_BYTES)
+                raise ConfigError(f"{option} is {format_size(num_bytes)}; it must be at least {least}")
+
+    @property
+    def parquet(self) -> dict[str, Any]:
+        """How files are written: with checksums of pages, which the reader checks, and with the types of Arrow."""
+        return {"compression": self.compression.upper(), "write_page_checksum": True, "store_schema": True}
+
+    def usable_bytes(self, process_bytes: int) -> int:
+        """What the process does not take already; an eighth of it stays free."""
+        return max(0, memory_limit(self.memory_bytes, process_bytes) - process_bytes) * 7 // 8
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteSummary:
+    """What was written: shown to the user, and kept beside the files."""
+
+    num_rows: int
+    checksum: str
+    """Sum of the hashes of all rows: equal for the same rows in any order."""
+    num_files: int
+    num_row_groups: int
+    rows_per_row_group: int
+    bytes_read: int
+    bytes_written: int
+    compression: str
+    seed: int | None
+    """None: the rows stand in the order of the input."""
+    verified: bool
+    """Whether the written files were read again."""
+    inputs: Sequence[str]
+
+    def describe(self) -> str:
+        order = "in the order of the input" if self.seed is None else f"shuffled with seed {self.seed}"
+        groups = f"{self.num_row_groups:,} of about {self.rows_per_row_group:,} rows"
+        size = f"{format_size(self.bytes_written)} ({self.compression}), was {format_size(self.bytes_read)}"
+        checked = "all rows read back" if self.verified else "rows read and written agree"
+        lines = [
+            f"{self.num_rows:,} rows {order}",
+            f"  files: {self.num_files:,}, row groups: {groups}",
+            f"  size: {size}",
+            f"  checksum: {self.checksum} ({checked})",
+        ]
+        return "\n".join(lines)
+
+
+class Watcher:
+    """Hears how the work goes on; this one keeps it for itself."""
+
+    def note(self, line: str) -> None:
+        """A line that may interest somebody."""
+
+    def stage(self, name: str, num_rows: int) -> AbstractContextManager[CountRows]:
+        """A part of the work begins: what to call with the number of rows that are done."""
+        return nullcontext(lambda num_rows: None)
+
+
+def rewrite(
+    source: Survey,
+    out: Path,
+    options: RewriteOptions,
+    *,
+    overwrite: bool = False,
+    watcher: Watcher | None = None,
+) -> RewriteSummary:
+    """Write the rows of a survey to Parquet files in `out`, a folder that is whole or absent.
+
+    Given the rows and the seed, their order is fixed: the memory, files and row groups have no part in it.
+    """
+    check_output(out, [file.path for file in source.files], overwrite)
+    with whole_folder(out) as folder:
+        summary = _Rewrite(source, folder, options, watcher or Watcher()).run()
+        (folder / SUMMARY_NAME).write_text(json.dumps(asdict(summary), indent=2) + "\n")
+    return summary
+
+
+class _Rewrite:
+    """One rewrite: what all its parts share."""
+
+    def __init__(self, source: Survey, folder: Path, options: RewriteOptions, watcher: Watcher) -> None:
+        self._source, self._folder, self._options, self._watcher = source, folder, options, watcher
+        pa.default_memory_pool().release_unused()
+        self._reader, self._sizes = share_memory(source, options, tree_bytes())
+        temporary_bytes, output_bytes = estimate(source, self._reader, options)
+        self._groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
+        pa.default_memory_pool().release_unused()
+        watcher.note(check_disk(folder, temporary_bytes, output_bytes, self._sizes.bucket_bytes))
+        self._read = _Tally()
+
+    def run(self) -> RewriteSummary:
+        options, source = self._options, self._source
+        files = self._shuffled() if options.shuffle else self._straight()
+        num_rows = sum(pq.read_metadata(path).num_rows for path in files.paths)
+        if num_rows != self._read.num_rows:
+            raise DataError(
+                f"{num_rows} rows were written but {self._read.num_rows} were read; rewrite again"
+            )
+        if options.verify:
+            self._verify(files.paths)
+        return RewriteSummary(
+            num_rows=num_rows,
+            checksum=self._read.checksum,
+            num_files=len(files.paths),
+            num_row_groups=files.num_row_groups,
+            rows_per_row_group=-(-num_rows // max(1, files.num_row_groups)),
+            bytes_read=sum(file.size_bytes for file in source.files),
+            bytes_written=sum(path.stat().st_size for path in files.paths),
+            compression=options.compression,
+            seed=options.seed if options.shuffle else None,
+            verified=options.verify,
+            inputs=[file.path for file in source.files],
+        )
+
+    def _straight(self) -> "OutputFiles":
+        with self._stage("rewriting") as count, self._output() as files:
+            for batch in self._rows(count):
+                files.write(batch, is_view=True)
+        return files
+
+    def _shuffled(self) -> "OutputFiles":
+        source, written = self._source, _Tally()
+        random = derive_generator("rewrite", self._options.seed).bit_generator
+        with closing(ExternalShuffle(self._folder / "buckets", source.columns, self._sizes)) as shuffle:
+            with self._stage("scattering") as count:
+
+                def keyed() -> Iterator[tuple[pa.RecordBatch, Keys]]:
+                    for batch in self._rows(count):
+                        yield batch, random.random_raw(batch.num_rows)
+
+                buckets = shuffle.scatter(keyed(), source.num_rows * (source.row_bytes + KEY_BYTES))
+            with self._stage("writing") as count, self._output() as files:
+                for batch in _counted(shuffle.gather(buckets), written, count):
+                    files.write(batch, is_view=False)
+        self._compare(written, "the temporary files")
+        return files
+
+    def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
+        """The rows of the input, counted as they are read."""
+        stream = read_blocks(self._source, self._reader)
+        yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
+
+    def _output(self) -> "OutputFiles":
+        return OutputFiles(self._folder, self._source.columns, self._groups, self._options)
+
+    def _stage(self, name: str) -> AbstractContextManager[CountRows]:
+        return self._watcher.stage(name, self._source.num_rows)
+
+    def _verify(self, paths: Sequence[Path]) -> None:
+        """Read the written files; nothing else is at work then."""
+        files = [DataFile(str(path), path.stat().st_size) for path in paths]
+        written = take_survey(ReadingSection(), files, Wanted())
+        pa.default_memory_pool().release_unused()
+        share_bytes = min(written.ample_bytes, self._options.usable_bytes(tree_bytes()))
+        share = Share("the reader", max(written.least_bytes, share_bytes), _SETTING)
+        found = _Tally()
+        with self._stage("verifying") as count:
+            stream = (batch.drop_columns([ROW_COLUMN]) for batch in read_blocks(written, share))
+            for _ in _counted(stream, found, count):
+                pass
+        self._compare(found, "the written files")
+
+    def _compare(self, found: "_Tally", where: str) -> None:
+        if (found.num_rows, found.checksum) != (self._read.num_rows, self._read.checksum):
+            raise DataError(
+                f"{self._folder}: the rows of {where} are not those that were read ({found.num_rows} with checksum "
+                f"{found.checksum}, not {self._read.num_rows} with {self._read.checksum}); is the disk sound?"
+            )
+
+
+class _Tally:
+    """Counts rows, and adds up their hashes modulo 2**64: the same number for the same rows in any order."""
+
+    def __init__(self) -> None:
+        self.num_rows = self._sum = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.num_rows += batch.num_rows
+        piece_rows = max(1, min(_HASHED_ROWS, batch.num_rows * _HASHED_BYTES // max(1, batch.nbytes)))
+        for start in range(0, batch.num_rows, piece_rows):
+            hashes = row_hashes(batch.slice(start, piece_rows))
+            self._sum = (self._sum + int(hashes.sum(dtype=np.uint64))) % 2**64
+
+    @property
+    def checksum(self) -> str:
+        return f"{self._sum:016x}"
+
+
+def _counted(batches: Iterable[pa.RecordBatch], tally: _Tally, count: CountRows) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        tally.add(batch)
+        yield batch
+        count(batch.num_rows)
+
+
+def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) -> tuple[Share, ShuffleSizes]:
+    """What reading and shuffling may hold; writing holds row groups as the options say.
+
+    The passes of a shuffle come one after the other: the first has the reader and rows that wait for their buckets, the
+    second a bucket and a row group.
+    """
+    usable_bytes = options.usable_bytes(process_bytes)
+    group_bytes = _GROUP_COPIES * options.row_group_bytes
+    if options.shuffle:
+        for_reader_bytes = usable_bytes // 2
+        least_bytes = max(
+            source.least_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
+            group_bytes + int(_BUCKET_COPIES * _MIN_BUCKET_BYTES),
+        )
+    else:
+        for_reader_bytes = usable_bytes - group_bytes
+        least_bytes = source.least_bytes + group_bytes
+    if usable_bytes < least_bytes:
+        limit_bytes = memory_limit(options.memory_bytes, process_bytes)
+        raise BudgetExceeded(
+            f"rewriting needs at least {format_size(process_bytes + least_bytes * 8 // 7 + MIB)}, row groups of "
+            f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(limit_bytes)}; "
+            f"raise {_SETTING}, or lower --row-group"
+        )
+    reader_bytes = max(source.least_bytes, min(source.ample_bytes, for_reader_bytes))
+    waiting_bytes = min(_MAX_WAITING_BYTES, (usable_bytes - reader_bytes) // _WAITING_COPIES)
+    sizes = ShuffleSizes(
+        bucket_bytes=min(_MAX_BUCKET_BYTES, int((usable_bytes - group_bytes) / _BUCKET_COPIES)),
+        waiting_bytes=waiting_bytes,
+        piece_rows=max(1, min(waiting_bytes // _PIECES, options.row_group_bytes) // source.row_bytes),
+    )
+    return Share("the reader", reader_bytes, _SETTING), sizes
+
+
+def estimate(source: Survey, share: Share, options: RewriteOptions) -> tuple[int, int]:
+    """Bytes of the temporary files and of the output, from a sample that is written to memory in their forms."""
+    blocks = source.blocks
+    chosen = np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _SAMPLE_BLOCKS), dtype=int)).tolist()
+    max_rows = min(_SAMPLE_ROWS, share.limit_bytes // 4 // source.row_bytes) // max(1, len(chosen)) + 1
+    batches = []
+    with closing(source.decoder(share)) as decoder:
+        for block in chosen:
+            first = decoder.batches(block, 0, min(int(blocks.num_rows[block]), max_rows))
+            # Copied, so that a block need not stay in memory for its first rows.
+            batches += [batch.take(np.arange(batch.num_rows)) for batch in first]
+    rows = pa.Table.from_batches(batches, source.columns)
+    num_rows = rows.num_rows
+    if not num_rows:
+        return 0, 0
+    if options.shuffle:  # rows out of order compress less
+        rows = rows.combine_chunks().take(np.random.default_rng(0).permutation(num_rows))
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, **options.parquet)
+    output_bytes = sink.getvalue().size * source.num_rows // num_rows
+    if not options.shuffle:
+        return 0, output_bytes
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=TEMPORARY_OPTIONS) as stream:
+        stream.write_table(rows)
+    return (sink.getvalue().size + num_rows * KEY_BYTES) * source.num_rows // num_rows, output_bytes
+
+
+def check_disk(folder: Path, temporary_bytes: int, output_bytes: int, bucket_bytes: int) -> str:
+    """One line with what is needed and what is free; an error when that is too little.
+
+    Buckets are removed as the output grows from them. Estimates come from a sample: a tenth more must be free.
+    """
+    needed_bytes, parts = output_bytes, f"output {format_size(output_bytes)}"
+    if temporary_bytes:
+        needed_bytes = max(temporary_bytes, output_bytes) + min(bucket_bytes, temporary_bytes)
+        parts += f", temporary files {format_size(temporary_bytes)}"
+    needed_bytes = needed_bytes * 11 // 10
+    free_bytes = shutil.disk_usage(folder).free
+    if needed_bytes > free_bytes:
+        raise DataError(
+            f"{folder}: the disk has {format_size(free_bytes)} free but rewriting needs about "
+            f"{format_size(needed_bytes)} ({parts}); free some, write to another disk, or take fewer --columns"
+        )
+    return f"disk: needs about {format_size(needed_bytes)} ({parts}), has {format_size(free_bytes)}"
+
+
+def plan_output(num_rows: int, row_bytes: int, output_bytes: int, options: RewriteOptions) -> list[list[int]]:
+    """For each file the rows of its row groups, whose sizes differ by at most one; no rows: one file without any.
+
+    >>> plan_output(10, 32 << 20, 1, RewriteOptions(num_files=2, row_group_bytes=96 << 20))
+    [[3, 2], [3, 2]]
+    """
+    num_files = options.num_files or max(1, round(output_bytes / options.file_bytes))
+    num_files = max(1, min(num_files, num_rows))
+    max_rows = max(1, options.row_group_bytes // row_bytes)
+    files = []
+    for index in range(num_files):
+        start, end = Shard(index, num_files).bounds(num_rows)
+        num_groups = -(-(end - start) // max_rows)
+        bounds = [Shard(group, num_groups).bounds(end - start) for group in range(num_groups)]
+        files.append([group_end - group_start for group_start, group_end in bounds])
+    return files
+
+
+class OutputFiles:
+    """Writes rows as they come, one row group in memory at a time, in a `with` block.
+
+    A row group is written early where its rows, larger than others, take twice the bytes that it should have: the
+    order of rows is the same, the memory stays bounded.
+    """
+
+    def __init__(
+        self, folder: Path, schema: pa.Schema, files: Sequence[list[int]], options: RewriteOptions
+    ) -> None:
+        self.paths: list[Path] = []
+        self.num_row_groups = 0
+        self._folder, self._schema, self._options = folder, schema, options
+        self._files = iter(files)
+        self._groups: list[int] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._open_next()
+
+    def write(self, batch: pa.RecordBatch, is_view: bool) -> None:
+        """Take rows. `is_view`: others own their memory, so that what waits for more rows is copied."""
+        while batch.num_rows:
+            missing_rows = self._groups[0]
+            piece, batch = batch.slice(0, missing_rows), batch.slice(missing_rows)
+            self._groups[0] -= piece.num_rows
+            is_full = not self._groups[0]
+            if not is_full and is_view:
+                piece = piece.take(np.arange(piece.num_rows))
+            self._waiting.append(piece)
+            self._waiting_bytes += piece.nbytes
+            if is_full or self._waiting_bytes > 2 * self._options.row_group_bytes:
+                assert self._writer is not None
+                table = pa.Table.from_batches(self._waiting, self._schema)
+                self._waiting.clear()
+                self._waiting_bytes = 0
+                self._writer.write_table(table, row_group_size=table.num_rows)
+                self.num_row_groups += 1
+            if is_full:
+                self._groups.pop(0)
+                if not self._groups:
+                    self._close_file()
+                    self._open_next()
+
+    def _open_next(self) -> None:
+        groups = next(self._files, None)
+        if groups is not None:
+            self._groups = groups
+            self.paths.append(self._folder / f"part-{len(self.paths):05d}.parquet")
+            self._writer = pq.ParquetWriter(self.paths[-1], self._schema, **self._options.parquet)
+
+    def _close_file(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            sync_path(self.paths[-1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting.clear()
+        self._close_file()
+
+
+def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
+    """Refuse a folder whose content would be lost, and one that is being read."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; the output is a folder")
+    if out.exists() and any(out.iterdir()):
+        if not overwrite:
+            raise ConfigError(f"{out}: is not empty; choose another folder, or replace it with --overwrite")
+        if not (out / SUMMARY_NAME).exists():
+            raise ConfigError(
+                f"{out}: has no {SUMMARY_NAME}, so that it was not written by penstock rewrite and is not overwritten; "
+                "choose another folder"
+            )
+    for path in inputs:
+        if "://" not in path and out.resolve() in Path(path).resolve().parents:
+            raise ConfigError(
+                f"{out}: holds the input {Path(path).name}; choose another folder for the output"
+            )

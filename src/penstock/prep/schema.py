@@ -1,0 +1,215 @@
+"""The schema of all batch files: as declared, else as the first sample has it.
+
+The first sample is made here, or in a process that the user's code may end.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from penstock.config.errors import DataError
+from penstock.prep.extract import Arrays, Extraction, Item
+from penstock.prep.sections import Preprocessing, SampleSchema
+from penstock.prep.tasks import FileFailed, end_fork_of, failing
+from penstock.prep.watch import advice_after
+from penstock.readers.files import DataFile
+from penstock.runtime.worker_process import WorkerError
+from penstock.runtime.workers import Supervisor, WorkerEnd, WorkerPool
+from penstock.store.builder import Sample
+from penstock.store.inference import inferred_schema, label_type
+from penstock.store.schema import FEATURES, ArraySpec, StoreSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How all files are extracted, and to which arrays."""
+
+    extraction: Extraction
+    schema: StoreSchema
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSearch:
+    """What is looked for, and where."""
+
+    extraction: Extraction
+    files: tuple[DataFile, ...]
+    feature_types: Mapping[str, str]
+    """The type of each array of features."""
+    skips: bool
+    """Look further where a file fails: its task will say so."""
+    reason: str | None = None
+    """Why the first file that failed has failed."""
+
+
+def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambda file: None) -> Found:
+    """Look at one file after the other, up to the first that gives something."""
+    process_id, reason = os.getpid(), search.reason
+    for file in search.files:
+        report(file)
+        try:
+            found = found_in(file, search.extraction, search.feature_types)
+        except FileFailed as failed:
+            if not search.skips:
+                raise
+            reason = reason or str(failed)
+            continue
+        finally:
+            end_fork_of(process_id)
+        if found is not None:
+            return found
+    if reason is not None:
+        raise DataError(f"{reason}; no file is left that gives a sample")
+    first, num_files = search.files[0].path, len(search.files)
+    if num_files == 1:
+        raise DataError(f"{first}: gives no sample")
+    raise DataError(f"{first}: neither this file nor any other of the {num_files} gives a sample")
+
+
+def find_schema_apart(search: SchemaSearch) -> Found:
+    """The same in another process; a file at which that ends has failed."""
+    with WorkerPool(find_schema, 1, _SearchSupervisor()) as pool:
+        [(_, found)] = pool.run([search])
+    return found
+
+
+class _SearchSupervisor(Supervisor[SchemaSearch]):
+    def __init__(self) -> None:
+        self._file: DataFile | None = None
+
+    def received(self, task: SchemaSearch, event: DataFile) -> bool:
+        self._file = event
+        return False
+
+    def died(self, task: SchemaSearch, end: WorkerEnd) -> SchemaSearch:
+        """The search behind the file at which it has ended."""
+        file = self._file or task.files[0]
+        reason = f"{file.path}: a worker process {end.how} at this file; {advice_after(end)}"
+        if not task.skips:
+            raise WorkerError(reason) from end.cause
+        rest = task.files[task.files.index(file) + 1 :]
+        return replace(task, files=rest, reason=task.reason or reason)
+
+
+def feature_dtype(section: Preprocessing) -> str:
+    """The type of the features' numbers: `dtype` where it is written, else what `use_float32` says."""
+    if "dtype" not in section.model_fields_set and not section.use_float32:
+        return "float64"
+    return section.dtype.value
+
+
+def feature_types(section: Preprocessing) -> dict[str, str]:
+    """The type of each array of features: that of its group where the run file has one, else that of all features."""
+    usual, declared = feature_dtype(section), section.sample_schema
+    return {declared.features_name: usual} | {
+        declared.group_array(group): section.feature_dtypes[group].value
+        if group in section.feature_dtypes
+        else usual
+        for group in declared.feature_groups
+    }
+
+
+def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str, str]) -> Found | None:
+    """What the first sample of a file tells; None where it gives none."""
+    with failing(file, extraction.function):
+        found = extraction.first(file)
+        if found is None:
+            return None
+        resolved, first = found
+        schema = _schema(first, resolved, feature_types, file.path)
+        if resolved is extraction:
+            return Found(resolved, schema)
+        # Names of columns, where each is one number: of lists nobody can tell which is which.
+        columns = feature_columns(resolved.declared)
+        arrays = (
+            replace(spec, columns=names) if len(names := columns.get(spec.name, ())) == spec.width else spec
+            for spec in schema.arrays
+        )
+        return Found(resolved, StoreSchema(tuple(arrays), schema.names))
+
+
+def feature_columns(declared: SampleSchema) -> dict[str, tuple[str, ...]]:
+    """The columns of each array of features, where files are read by columns that are known by now.
+
+    >>> feature_columns(SampleSchema(feature_columns=["gold", "wood", "age"], feature_groups={"wealth": 2}))
+    {'strategic_features_wealth': ('gold', 'wood'), 'strategic_features': ('age',)}
+    """
+    others = tuple(declared.feature_columns)
+    found: dict[str, tuple[str, ...]] = {}
+    for group, features in declared.feature_groups.items():
+        if isinstance(features, int):
+            found[declared.group_array(group)], others = others[:features], others[features:]
+        else:
+            found[declared.group_array(group)] = tuple(features)
+    return found | {declared.features_name: others}
+
+
+def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str], file: str) -> StoreSchema:
+    names, declared = extraction.names, extraction.declared
+    if isinstance(first, Arrays):
+        specs = [
+            _array_spec(name, array, extraction, feature_types, file) for name, array in first.values.items()
+        ]
+    else:
+        specs = _sample_specs(first, extraction, feature_types, file)
+    # Heads that are declared but not in the first sample: that it lacks them is reported with its position.
+    mask_dtype = np.dtype(declared.mask_dtype)
+    labels = [ArraySpec(names.label(head), np.dtype(kind)) for head, kind in declared.labels.items()]
+    masks = [ArraySpec(names.mask(head), mask_dtype, width) for head, width in declared.masks.items()]
+    present = {spec.name for spec in specs}
+    specs += [spec for spec in (*labels, *masks) if spec.name not in present]
+    if extraction.group_key is not None:
+        specs = [spec for spec in specs if spec.name != names.groups]
+        specs.append(ArraySpec(names.groups, np.dtype(np.uint64)))
+    return StoreSchema(tuple(_as_declared(spec, extraction) for spec in specs), names)
+
+
+def _sample_specs(
+    first: Sample, extraction: Extraction, feature_types: Mapping[str, str], file: str
+) -> list[ArraySpec]:
+    names, declared = extraction.names, extraction.declared
+    groups = [
+        ArraySpec.of_shape(array, np.dtype(feature_types[array]), (1, *np.shape(first[array])), file)
+        for array in map(declared.group_array, declared.feature_groups)
+        if array in first
+    ]
+    all_grouped = bool(groups) and FEATURES not in first
+    features, *heads = inferred_schema(
+        {**first, FEATURES: ()} if all_grouped else first,
+        names=names,
+        feature_dtype=feature_types[names.features],
+        mask_dtype=declared.mask_dtype,
+        file=file,
+    ).arrays
+    return [*([] if all_grouped else [features]), *groups, *heads]
+
+
+def _array_spec(
+    name: str, array: Any, extraction: Extraction, feature_types: Mapping[str, str], file: str
+) -> ArraySpec:
+    dtype = array.dtype
+    if name in feature_types:
+        dtype = np.dtype(feature_types[name])
+    elif name.startswith(extraction.names.labels):
+        dtype = label_type(array[:1])  # as samples do that come one by one
+    elif name.startswith(extraction.names.masks):
+        dtype = np.dtype(extraction.declared.mask_dtype)
+    return ArraySpec.of_shape(name, dtype, array.shape, file)
+
+
+def _as_declared(spec: ArraySpec, extraction: Extraction) -> ArraySpec:
+    names, declared = extraction.names, extraction.declared
+    if spec.name == names.features:
+        return replace(spec, width=declared.num_features or spec.width)
+    if spec.name.startswith(f"{names.features}_"):
+        width = declared.feature_groups.get(spec.name.removeprefix(f"{names.features}_"))
+        return replace(spec, width=width if isinstance(width, int) else spec.width)
+    if spec.name.startswith(names.labels):
+        head = spec.name.removeprefix(names.labels)
+        return replace(spec, dtype=np.dtype(declared.labels.get(head, spec.dtype)))
+    if spec.name.startswith(names.masks):
+        return replace(spec, width=declared.masks.get(spec.name.removeprefix(names.masks), spec.width))
+    return spec

@@ -1,0 +1,186 @@
+"""What keeps samples together in splits, as one number for each sample: the hash of a string.
+
+Files of the same data write a match as 17, as 17.0 or as text, in whichever type their writer chose; workers see them
+in another order each time. One group must not have several numbers, or it would be in several splits: so a value of any
+type counts as the string that a person would write for it. Columns and arrays are not looked at value by value: those
+of whole numbers and strings as they are, others by their distinct values.
+"""
+
+import datetime
+import functools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.features.hashes import Hashes, value_hashes
+
+_WHOLE_NUMBER = r"^(-?[0-9]+)\.0*$"
+"""With a fraction, as pandas writes whole numbers of a column with a gap: the first group are its digits."""
+_WHOLE_TEXT = re.compile(_WHOLE_NUMBER.replace("$", r"\Z"))
+_WHOLE_BYTES = re.compile(_WHOLE_TEXT.pattern.encode())
+_MAX_WHOLE = 2.0**63
+"""Whole floats below it fit int64."""
+
+
+class _NoGroup(Exception):
+    """A value that tells no group: why, and which of several it is."""
+
+    def __init__(self, reason: str, index: int = 0) -> None:
+        super().__init__(reason)
+        self.reason, self.index = reason, index
+
+
+def sample_group(sample: Mapping[str, Any], key: str, file: str, number: int) -> int:
+    """The number of one sample's group."""
+    if key not in sample:
+        raise DataError(f"{file}: sample {number}: {_missing(key)}")
+    try:
+        return group_number(sample[key])
+    except _NoGroup as error:
+        raise _refusal(error, key, file, number) from None
+
+
+def groups_of(values: Any, key: str, file: str, first_number: int) -> NDArray[np.uint64]:
+    """The groups of many samples, in an Arrow or NumPy array or a list; None where there are none under the key."""
+    if values is None:
+        raise DataError(f"{file}: {_missing(key)}")
+    try:
+        if isinstance(values, pa.Array):
+            return _of_column(values)
+        return _of_array(values) if isinstance(values, np.ndarray) else _of_objects(values)
+    except _NoGroup as error:
+        raise _refusal(error, key, file, first_number) from None
+
+
+def _missing(key: str) -> str:
+    return f"has no '{key}', which preprocessing.splits.group_key names"
+
+
+def _refusal(error: _NoGroup, key: str, file: str, first_number: int) -> DataError:
+    return DataError(
+        f"{file}: sample {first_number + error.index}: '{key}' {error.reason}; a group is told by a number or a text"
+    )
+
+
+def group_number(value: Any) -> int:
+    """That of one value."""
+    return _text_number(group_text(value))
+
+
+@functools.lru_cache(maxsize=4096)
+def _text_number(text: str | bytes) -> int:
+    try:
+        return int(value_hashes(pa.array([text]))[0])
+    except UnicodeEncodeError:
+        raise _NoGroup("is text that has no UTF-8 form") from None
+
+
+def group_text(value: Any) -> str | bytes:
+    """Whole numbers of any type are their digits, others as Python writes a float; other text and bytes are themselves.
+
+    >>> [group_text(value) for value in (17, 17.0, "17.0", np.uint8(17), True, 0.5, "match-7")]
+    ['17', '17', '17', '17', '1', '0.5', 'match-7']
+    """
+    if isinstance(value, str):
+        return _WHOLE_TEXT.sub(r"\1", value)
+    if isinstance(value, bytes):
+        return _WHOLE_BYTES.sub(rb"\1", value)
+    if isinstance(value, int | np.integer | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating | Decimal):
+        if value != value:
+            raise _NoGroup("is NaN")
+        is_whole = math.isfinite(value) and value == int(value)
+        return str(int(value)) if is_whole else repr(float(value))
+    if isinstance(value, np.datetime64):
+        return group_text(_plain_moments(value).item())
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return group_text(value[()])
+    raise _NoGroup("is missing" if value is None else f"is of type {type(value).__name__}")
+
+
+def _plain_moments(moments: Any) -> Any:
+    """NumPy's dates and times as days, or else in microseconds: as Python has them."""
+    unit, _ = np.datetime_data(moments.dtype)
+    return moments.astype("M8[D]" if unit in ("Y", "M", "W", "D") else "M8[us]")
+
+
+def _of_array(values: NDArray[Any]) -> Hashes:
+    if values.ndim != 1:
+        raise _NoGroup(f"has {values.ndim} axes; give one value for each sample")
+    kind = values.dtype.kind
+    if kind == "O":
+        return _of_objects(values)
+    if kind == "f":
+        return _of_floats(values)
+    if kind not in "biuSUM":
+        raise _NoGroup(f"holds {values.dtype}")
+    return _of_column(pa.array(_plain_moments(values) if kind == "M" else values))
+
+
+def _of_objects(values: Sequence[Any] | NDArray[Any]) -> Hashes:
+    """Python's values: strings together, others one by one."""
+    try:
+        return _of_column(pa.array(values, pa.string()))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, UnicodeEncodeError):  # not all of them are strings
+        hashes = np.empty(len(values), np.uint64)
+    for index, value in enumerate(values):
+        try:
+            hashes[index] = group_number(value)
+        except _NoGroup as error:
+            raise _NoGroup(error.reason, index) from None
+    return hashes
+
+
+def _of_column(values: Any) -> Hashes:
+    types, kind = pa.types, values.type
+    if values.null_count:
+        raise _NoGroup("is missing", pc.index(values.is_null(), True).as_py())
+    if types.is_dictionary(kind):
+        return _of_column(values.dictionary_decode())
+    if types.is_boolean(kind):
+        return _of_column(values.cast(pa.uint8()))
+    if types.is_integer(kind):
+        return value_hashes(values.cast(pa.string()))
+    if types.is_floating(kind):
+        return _of_floats(values.to_numpy(zero_copy_only=False))
+    if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
+        return _of_column(values.cast(pa.large_binary()))
+    if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):
+        return value_hashes(pc.replace_substring_regex(values, _WHOLE_NUMBER, r"\1"))
+    if types.is_timestamp(kind):
+        values = values.cast(pa.timestamp("us", None if kind.tz is None else "UTC"), safe=False)
+    elif not types.is_decimal(kind) and not types.is_date(kind):
+        raise _NoGroup(f"holds {kind}")
+    distinct = values.dictionary_encode()
+    return _of_distinct(distinct.dictionary.to_pylist(), distinct.indices.to_numpy())
+
+
+def _of_floats(values: NDArray[Any]) -> Hashes:
+    values = values.astype(np.float64, copy=False)
+    missing = np.isnan(values)
+    if missing.any():
+        raise _NoGroup("is NaN", int(np.argmax(missing)))
+    hashes = np.empty(len(values), np.uint64)
+    is_whole = (np.trunc(values) == values) & (np.abs(values) < _MAX_WHOLE)
+    hashes[is_whole] = _of_column(pa.array(values[is_whole].astype(np.int64)))
+    fractions, indices = np.unique(values[~is_whole], return_inverse=True)
+    hashes[~is_whole] = _of_distinct(fractions.tolist(), indices)
+    return hashes
+
+
+def _of_distinct(values: Sequence[Any], indices: NDArray[Any]) -> Hashes:
+    hashes: Hashes = value_hashes(pa.array([group_text(value) for value in values], pa.string()))[indices]
+    return hashes

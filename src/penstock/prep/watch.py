@@ -1,0 +1,324 @@
+"""Hears of everything that happens in a preparation: counts it, shows it, writes it down, and may end it."""
+
+import logging
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import format_size
+from penstock.prep.tasks import LeftOut, Task, TaskProgress, TaskRecord
+from penstock.runtime.durable import Journal
+from penstock.runtime.interrupts import Stopped, StopRequest
+from penstock.runtime.memory import MemoryMonitor, stage_of
+from penstock.runtime.progress import ProgressLogger
+from penstock.runtime.worker_process import WorkerError, innermost
+from penstock.runtime.workers import Supervisor, WorkerEnd
+
+_SHOWN = 5
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What is shown and written down, and what ends a preparation."""
+
+    verbose: bool = True
+    """A line in the log for each file."""
+    plain: bool = False
+    monitor: MemoryMonitor | None = None
+    stops_when_exceeded: bool = False
+    """End when more memory was measured than allowed."""
+    stop: StopRequest | None = None
+
+    @property
+    def ends_when_exceeded(self) -> bool:
+        """Whether somebody measures memory and ends a preparation that takes too much."""
+        return self.monitor is not None and self.stops_when_exceeded
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        return stage_of(self.monitor, name)
+
+
+class Watch(Supervisor[Task]):
+    """What the tasks of a preparation report, from all processes."""
+
+    def __init__(
+        self,
+        log: Path,
+        tasks: Sequence[Task],
+        kept: Sequence[TaskRecord],
+        options: WatchOptions,
+        num_workers: int,
+        skips: bool = False,
+    ) -> None:
+        """`skips`: a file at which two workers have died is left out, instead of ending the preparation."""
+        self.records = {record.number: record for record in kept}
+        self.new_samples = 0
+        self.num_workers = num_workers
+        self._num_tasks, self._options, self._skips = len(tasks), options, skips
+        self._journal = Journal(log)
+        self._running: dict[int, TaskProgress] = {}
+        self._files: dict[int, str] = {}
+        """By task: the raw file that it is at."""
+        self._died_at: set[str] = set()
+        self._files_done = sum(len(record.inputs) for record in kept)
+        num_files = sum(len(task.files) for task in tasks)
+        self._progress = ProgressLogger(
+            "preparing", "file", num_files, done=self._files_done, plain=options.plain, show_rate=False
+        )
+        self._began_at = time.monotonic()
+        self.write("begin", tasks=len(tasks), kept_tasks=len(kept), files=num_files, workers=num_workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt):
+            self._check_stop()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._began_at
+
+    def started(self, task: Task) -> None:
+        self._files[task.number] = task.files[0].path
+
+    def received(self, task: Task, event: TaskProgress | LeftOut) -> bool:
+        self.on_event(event)
+        return isinstance(event, TaskProgress) and event.has_written
+
+    def on_event(self, event: TaskProgress | LeftOut) -> None:
+        self._files[event.task] = event.file
+        if isinstance(event, LeftOut):
+            self._progress.note(f"left out: {event.reason}")
+            logger.debug("%s", event.stack)
+            self.write("left_out", task=event.task, file=event.file, reason=event.reason)
+        else:
+            self._running[event.task] = event
+        self.check()
+
+    def done(self, record: TaskRecord) -> None:
+        """A task is done: its record is on disk."""
+        self._running.pop(record.number, None)
+        self.records[record.number] = record
+        self.new_samples += record.num_samples
+        self._files_done += len(record.inputs)
+        if self._options.verbose:
+            for entry in record.inputs:
+                self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
+        self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
+        self.check()
+
+    def died(self, task: Task, end: WorkerEnd) -> Task:
+        return self.retried(task, end.how, advice_after(end))
+
+    def retried(self, task: Task, ending: str, advice: str) -> Task:
+        """The task of a worker that died: once more, since memory may have been short for a moment.
+
+        A file at which two have died is to blame: it is left out, or ends the preparation.
+        """
+        file = self._files[task.number]
+        text = f"{file}: a worker process {ending} at this file"
+        self.write("worker_ended", task=task.number, file=file, reason=ending)
+        if file not in self._died_at:
+            self._died_at.add(file)
+            logger.warning("%s; it is tried once more", text)
+            return task
+        reason = f"{text} for the second time; {advice}"
+        if not self._skips:
+            raise WorkerError(reason)
+        self.on_event(LeftOut(task.number, file, reason, ""))
+        return replace(task, left_out={**task.left_out, file: reason})
+
+    def hangs(self, task: Task, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
+        """Nobody is killed for it: a large file is no error, and only the user knows how long one may take."""
+        file = self._files[task.number]
+        usual = f"; until now it was {longest_seconds:.1f} s at most" if longest_seconds else ""
+        where = f"; it is in {place}" if (place := innermost(stack)) else ""
+        self._progress.note(
+            f"{file}: nothing was heard of this file for {seconds:.0f} s{usual}{where}; it goes on, Ctrl-C stops and "
+            "keeps what is done"
+        )
+        self.write("silent", task=task.number, file=file, seconds=round(seconds, 1))
+
+    def tick(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Show how far it is; raise when somebody asked to stop, or memory has run out."""
+        files = self._files_done + sum(event.num_files for event in self._running.values())
+        if files != self._progress.done:
+            self._progress.advance(files - self._progress.done, self._fields)
+        else:
+            self._progress.refresh(self._fields)
+        self._check_stop()
+        monitor = self._options.monitor
+        if monitor is not None and self._exceeds():
+            taken, limit = format_size(monitor.last_bytes), format_size(monitor.report.limit_bytes)
+            advice = "lower preprocessing.batch_size, or raise memory.limit"
+            if monitor.report.start_bytes >= monitor.report.limit_bytes:
+                alone = format_size(monitor.report.start_bytes)
+                advice = f"raise memory.limit: the program alone takes {alone}"
+            raise BudgetExceeded(
+                f"preparing takes {taken} of the {limit} allowed; {advice}; what is done is kept"
+            )
+
+    def takes_too_much(self) -> bool:
+        """Looks again before it says so: a worker may just have been given up."""
+        if self._options.monitor is not None and self._exceeds():
+            self._options.monitor.sample()
+        return self._exceeds()
+
+    def _exceeds(self) -> bool:
+        monitor = self._options.monitor
+        is_over = monitor is not None and monitor.last_bytes > monitor.report.limit_bytes
+        return is_over and self._options.stops_when_exceeded
+
+    def printed(self, line: str) -> None:
+        """Above what is redrawn."""
+        self._progress.note(line)
+
+    def write(self, event: str, **fields: Any) -> None:
+        self._journal.write({"event": event, "time": round(time.time(), 3), **fields})
+
+    def _check_stop(self) -> None:
+        if stop := self._options.stop:
+            done_tasks = len(self.records)
+            self.write("stopped", done_tasks=done_tasks)
+            done = f"{done_tasks} of {self._num_tasks} tasks are done and kept"
+            raise Stopped(f"{done}; run the same again to go on", stop)
+
+    def _fields(self) -> Mapping[str, str]:
+        new = self.new_samples + sum(event.num_samples for event in self._running.values())
+        fields = {"samples": f"{new:,}", "samples/s": f"{new / max(self.seconds, 1e-9):,.0f}"}
+        if self._options.monitor is not None:
+            fields["memory"] = format_size(self._options.monitor.last_bytes)
+        return fields
+
+
+def advice_after(end: WorkerEnd) -> str:
+    """What one can do about a worker that died in the middle of its task."""
+    if end.exit_code == -signal.SIGKILL or end.oom_kills:
+        return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
+    if place := innermost(end.stack):
+        return f"it was in {place}"
+    return "something that extract calls ends the process"
+
+
+@dataclass(frozen=True, slots=True)
+class PrepSummary:
+    """What a preparation did."""
+
+    num_files: int
+    num_samples: int
+    num_batches: int
+    bytes_read: int
+    bytes_written: int
+    left_out: Mapping[str, str]
+    """Files that were left out, and why."""
+    empty: Sequence[str]
+    """Files that gave no sample, without being left out."""
+    nan_samples: int
+    """Those with features that are NaN."""
+    largest_errors: Mapping[str, float]
+    """Of rounding to float16, by array."""
+    num_workers: int
+    """0: all in one process."""
+    seconds: float
+    new_samples: int
+    """Those of this time; others were there from a preparation that was stopped."""
+    kept_tasks: int
+    num_tasks: int
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[TaskRecord],
+        kept_tasks: int,
+        new_samples: int,
+        num_workers: int,
+        seconds: float,
+    ) -> "PrepSummary":
+        left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+        inputs = [entry for record in records for entry in record.inputs]
+        errors: dict[str, float] = {}
+        for record in records:
+            for name, error in record.largest_errors.items():
+                errors[name] = max(error, errors.get(name, 0.0))
+        return cls(
+            num_files=len(inputs),
+            num_samples=sum(record.num_samples for record in records),
+            num_batches=sum(len(record.batches) for record in records),
+            bytes_read=sum(entry.num_bytes for entry in inputs),
+            bytes_written=sum(batch.num_bytes for record in records for batch in record.batches),
+            left_out=left_out,
+            empty=[entry.path for entry in inputs if not entry.num_samples and entry.path not in left_out],
+            nan_samples=sum(record.nan_samples for record in records),
+            largest_errors=errors,
+            num_workers=num_workers,
+            seconds=seconds,
+            new_samples=new_samples,
+            kept_tasks=kept_tasks,
+            num_tasks=len(records),
+        )
+
+    def lines(self) -> list[str]:
+        samples = counted(self.num_samples, "sample")
+        files = counted(self.num_files - len(self.left_out), "file")
+        batches = f"{counted(self.num_batches, 'batch file')}, {format_size(self.bytes_written)}"
+        found = [f"prepared  {samples} of {files} in {batches}"]
+        if self.kept_tasks < self.num_tasks:
+            rate = f"{self.new_samples / max(self.seconds, 1e-9):,.0f} samples/s"
+            workers = f"{self.num_workers} worker process{'es' if self.num_workers > 1 else ''}"
+            found.append(
+                f"time      {self.seconds:.1f} s, {rate}, {workers if self.num_workers else 'one process'}"
+            )
+        if self.kept_tasks:
+            found.append(f"kept      {self.kept_tasks:,} of {self.num_tasks:,} tasks were done before")
+        for name, error in self.largest_errors.items():
+            found.append(f"float16   {name}: largest rounding error {error:.3g}")
+        if self.empty:
+            found.append(
+                f"empty     {counted(len(self.empty), 'file')} gave no samples, first {self.empty[0]}"
+            )
+        if self.nan_samples:
+            found.append(f"NaN       {counted(self.nan_samples, 'sample')} with features that are NaN")
+        if self.left_out:
+            found.append(f"left out  {counted(len(self.left_out), 'file')}")
+            found += [f"          {reason}" for reason in [*self.left_out.values()][:_SHOWN]]
+            if len(self.left_out) > _SHOWN:
+                found.append(f"          and {len(self.left_out) - _SHOWN:,} more, see log.jsonl")
+        return found
+
+    def as_record(self) -> dict[str, Any]:
+        return {
+            "files": self.num_files,
+            "samples": self.num_samples,
+            "batches": self.num_batches,
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+            "left_out": len(self.left_out),
+            "empty": len(self.empty),
+            "nan_samples": self.nan_samples,
+            "workers": self.num_workers,
+            "seconds": round(self.seconds, 3),
+            "kept_tasks": self.kept_tasks,
+        }
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "sample"), counted(2000, "batch file")
+    ('1 sample', '2,000 batch files')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

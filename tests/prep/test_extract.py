@@ -1,0 +1,222 @@
+"""What a function of the user may give, and how it is understood."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.prep.extract import Arrays, Extraction, in_one_line
+from penstock.prep.prepare import prepare
+from penstock.prep.sections import SampleSchema
+from penstock.prep.split_groups import group_number
+from penstock.prep.tasks import FileFailed
+from penstock.readers.files import DataFile
+from penstock.readers.sections import ReadingSection
+from tests.prep.raw import prepared_arrays, section
+
+GIVEN: list[Any] = []
+
+
+class Frame:
+    """A table as libraries have them: an array whose columns have names."""
+
+    columns = ("gold", "wood")
+    ndim = 2
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.ones((3, 2), dtype)
+
+
+def given(path: str) -> Any:
+    """Whatever a test wants."""
+    del path
+    return GIVEN[0]
+
+
+def items(value: Any, group_key: str | None = None, feature_columns: Sequence[str] = ()) -> list[Any]:
+    GIVEN[:] = [value]
+    place = f"{__name__}:given"
+    extraction = Extraction(
+        place, SampleSchema(feature_columns=[*feature_columns]), ReadingSection(), group_key
+    )
+    return list(extraction.items(DataFile("game", 1)))
+
+
+def test_samples_are_passed_on_as_they_are():
+    sample = {"features": [1.0], "labels": {"a": 1}, "match": "x"}
+
+    assert items([sample]) == [sample]
+    assert items(iter([sample]))[0] is sample
+
+
+def test_groups_are_added_under_their_name():
+    [sample] = items([{"features": [1.0], "match": "x"}], "match")
+    [arrays] = items([{"strategic_features": np.zeros((2, 3)), "match": np.array(["x", "y"])}], "match")
+    [batch] = items([pa.record_batch({"price": [1.0, 2.0], "match": ["x", "y"]})], "match", ["price"])
+
+    assert sample["groups"] == group_number("x")
+    assert arrays.values.keys() == batch.values.keys() == {"strategic_features", "groups"}
+    assert arrays.values["groups"].tolist() == [group_number("x"), group_number("y")]
+    assert batch.values["groups"].tolist() == arrays.values["groups"].tolist()
+
+
+def test_tables_are_taken_batch_by_batch():
+    table = pa.table({"price": [1.0, 2.0, 3.0], "labels_buy": [0, 1, 0]})
+
+    [arrays] = items([table], feature_columns=["price"])
+
+    assert isinstance(arrays, Arrays)
+    assert arrays.values["strategic_features"].tolist() == [[1.0], [2.0], [3.0]]
+    assert arrays.values["labels_buy"].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "group_key", "problem"),
+    [
+        (3, None, "gave an object of type int; it should give samples, one after the other"),
+        (
+            {"features": [1.0]},
+            None,
+            "gave an object of type dict; yield it in place of return",
+        ),
+        (pa.table({"price": [1.0]}), None, "gave an object of type Table; yield it in place of return"),
+        (
+            [{"feats": [1.0], "labels": {"a": 1}, "match": "x"}],
+            None,
+            "sample 0: has no 'features' but 'feats', 'labels', 'match'; is it 'feats'?",
+        ),
+        ([{"x": [1.0]}], None, "sample 0: has no 'features' but 'x'"),
+        (
+            [{"features": Frame()}],
+            None,
+            "sample 0: 'features' is an object of type Frame, whose columns would be taken by their place; choose",
+        ),
+        (
+            [{"strategic_features": 3}],
+            None,
+            "'strategic_features' is no array with samples along its first axis",
+        ),
+        ([{"features": [1.0]}], "match", "has no 'match', which preprocessing.splits.group_key names"),
+        ([{"strategic_features": np.zeros((1, 1))}], "match", "has no 'match', which preprocessing.splits"),
+    ],
+)
+def test_what_cannot_be_understood(value: Any, group_key: str | None, problem: str):
+    with pytest.raises(DataError, match=r"^game: ") as error:
+        items(value, group_key)
+
+    assert problem in str(error.value)
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_in_one_line():
+    assert in_one_line(ValueError("one\n\ttwo ")) == "ValueError: one two"
+    assert in_one_line(KeyError()) == "KeyError"
+
+
+def test_an_error_that_cannot_tell_its_text():
+    assert in_one_line(Speechless()) == "Speechless, which fails to tell its text"
+
+
+READS_CSV = """
+import pyarrow as pa
+from pyarrow import csv
+
+def tables(path):
+    yield csv.read_csv(path)
+
+def samples_then_tables(path):
+    if path.endswith("0.csv"):
+        yield {"features": [1.0, 2.0], "labels": {"move": 1}}
+    else:
+        yield from tables(path)
+"""
+
+
+@pytest.fixture
+def table_desk(desk: Path) -> Path:
+    """A folder with the module `tabular`, and raw files with the same columns in another order."""
+    (desk / "tabular.py").write_text(READS_CSV)
+    (desk / "raw").mkdir()
+    (desk / "raw" / "part_0.csv").write_text("gold,wood,labels_move\n1,2,0\n3,4,1\n")
+    (desk / "raw" / "part_1.csv").write_text("labels_move,wood,gold\n1,20,10\n")
+    return desk
+
+
+def test_columns_in_another_order_are_the_same_features(table_desk: Path):
+    prepare(section(table_desk, extract="tabular:tables"))
+
+    arrays = prepared_arrays(table_desk / "batches")
+    assert arrays["strategic_features"].tolist() == [[1, 2], [3, 4], [10, 20]]
+    assert arrays["labels_move"].tolist() == [0, 1, 1]
+
+
+def test_a_file_with_other_columns_is_refused(table_desk: Path):
+    other = table_desk / "raw" / "part_1.csv"
+    other.write_text("gold,stone,labels_move\n10,20,1\n")
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(table_desk, extract="tabular:tables"))
+
+    assert str(error.value).startswith(
+        f"{other}: has no column 'wood', which preprocessing.schema.feature_columns names or the first file has; "
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        (
+            "gold,wood,labels_move,stone",
+            "column 'stone' is not in the first file that has samples; name the features",
+        ),
+        (
+            "gold,wood,labels_move,labels_unit",
+            "column 'labels_unit', of head 'unit', is not in the first file",
+        ),
+        ("gold,wood,labels_move,gold", "column 'gold': stands 2 times in this file"),
+    ],
+)
+def test_a_table_with_a_further_column_is_refused(table_desk: Path, columns: str, problem: str):
+    other = table_desk / "raw" / "part_1.csv"
+    other.write_text(f"{columns}\n10,20,1,7\n")
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(table_desk, extract="tabular:tables"))
+
+    assert str(error.value).startswith(f"{other}: {problem}")
+
+
+def test_the_first_order_holds_when_one_goes_on(table_desk: Path):
+    first = section(table_desk, extract="tabular:tables")
+    prepare(first)
+    (table_desk / "batches" / "tasks" / "task_00000.json").unlink()
+
+    prepare(first)
+
+    assert prepared_arrays(table_desk / "batches")["strategic_features"].tolist() == [
+        [1, 2],
+        [3, 4],
+        [10, 20],
+    ]
+
+
+def test_columns_after_dicts_need_names(table_desk: Path):
+    with pytest.raises(FileFailed) as error:
+        prepare(section(table_desk, extract="tabular:samples_then_tables"))
+
+    assert str(error.value) == (
+        f"{table_desk}/raw/part_1.csv: gives columns, but the first sample was a dict, so that nobody knows which are "
+        "features in which order; name them in preprocessing.schema.feature_columns"
+    )
+    declared = {"feature_columns": ["gold", "wood"]}
+    prepare(section(table_desk, extract="tabular:samples_then_tables", schema=declared))
+    assert prepared_arrays(table_desk / "batches")["strategic_features"].tolist() == [[1, 2], [10, 20]]

@@ -1,0 +1,315 @@
+"""Tasks in worker processes: how many, in how much memory, and what becomes of those that die or hang."""
+
+import os
+import signal
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.config.errors import BudgetExceeded
+from penstock.config.sizes import GIB, MIB
+from penstock.prep import prepare as preparing
+from penstock.prep.prepare import WorkerLimits, prepare
+from penstock.prep.sections import Preprocessing
+from penstock.prep.tasks import FileFailed
+from penstock.prep.watch import WatchOptions
+from penstock.runtime.interrupts import Stopped, StopRequest
+from penstock.runtime.memory import MemoryMonitor, tree_bytes
+from penstock.runtime.workers import PoolSize, WorkerPool
+from tests.prep.raw import content, events, prepared_arrays, section, write_games
+
+
+@pytest.fixture(autouse=True)
+def one_file_per_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few short files make several tasks."""
+    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1)
+
+
+def test_the_bytes_are_those_of_one_process(desk: Path):
+    write_games(desk / "raw", [3, 9, 0, 5, 4])
+    prepare(section(desk))
+
+    summary = prepare(section(desk, parallel=True, num_workers=2, intermediate_dir=str(desk / "others")))
+
+    assert summary.num_workers == 2
+    assert content(desk / "others") == content(desk / "batches")
+
+
+def test_a_failure_in_a_worker_is_told_as_one_here(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    games[1].write_text("0 1 2 what\n")
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(desk, parallel=True, num_workers=1))
+
+    assert str(error.value) == (
+        f"{games[1]}: sample 0: 'rawgame:samples' failed: ValueError: could not convert string to float: 'what'"
+    )
+    assert 'rawgame.py", line ' in str(error.value.__cause__)
+
+
+def test_files_are_left_out_by_workers_as_here(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    games[1].write_text("0 1 2 what\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
+
+    assert (summary.num_samples, [*summary.left_out]) == (3, [str(games[1])])
+
+
+def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytest.LogCaptureFixture):
+    games = write_games(desk / "raw", [3, 2, 2])
+    games[1].write_text("1 1 1 1\ndie-once 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=1))
+
+    assert summary.num_samples == 7
+    assert prepared_arrays(desk / "batches")["strategic_features"][3:5].tolist() == [[1, 1, 1], [1, 2, 3]]
+    assert caplog.messages == [
+        f"{games[1]}: a worker process was killed by SIGKILL at this file; it is tried once more"
+    ]
+
+
+def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1000)
+    games = write_games(desk / "raw", [3, 2, 2])
+    for game in games[1:]:
+        game.write_text("die-once 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True, num_workers=1))
+
+    assert (summary.num_tasks, summary.num_samples) == (1, 5)
+
+
+def workers() -> set[psutil.Process]:
+    """Processes that others have started for this one; the fork server itself stays."""
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    return {child for child in children if child.ppid() != os.getpid()}
+
+
+class StopAfterATask(StopRequest):
+    """Ctrl-C as soon as the log tells that a task is done."""
+
+    def __init__(self, log: Path) -> None:
+        self.log, self.signal_number = log, signal.SIGINT
+
+    def __bool__(self) -> bool:
+        return '"event": "task"' in self.log.read_text()
+
+
+def test_a_stop_keeps_what_is_done_and_leaves_no_process(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    games[1].write_text("wait 600\n")
+    watching = WatchOptions(stop=StopAfterATask(desk / "batches" / "log.jsonl"))
+    before = workers()
+
+    with pytest.raises(Stopped) as error:
+        prepare(section(desk, parallel=True, num_workers=2), watching=watching)
+
+    assert str(error.value) == "stopped: 1 of 2 tasks are done and kept; run the same again to go on"
+    assert error.value.exit_code == 130
+    assert workers() <= before
+    games[1].write_text("wait 0\n")
+    assert prepare(section(desk)).kept_tasks == 1
+
+
+def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many workers, whatever this process itself takes by now."""
+    size = replace(size, setting="preprocessing.num_workers")
+    monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
+
+
+def test_workers_are_added_while_memory_allows(
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    begin_with(PoolSize(1, 3, tree_bytes() + 800 * MIB), monkeypatch)
+    games = write_games(desk / "raw", [1] * 5)
+    # The first worker is at this file until the third, which comes when the second has made something, is at the last.
+    games[1].write_text(f"await {games[4].name}.here\n")
+    games[4].write_text("here\n0 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True))
+
+    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 5, [])
+
+
+def test_fewer_workers_than_asked_for_are_told_also_where_the_work_is_done_soon(
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    caplog.set_level("INFO")
+    begin_with(PoolSize(2, 3, 64 * MIB), monkeypatch)
+    games = write_games(desk / "raw", [1] * 3)
+    # The second worker makes nothing before the first is at the last file.
+    games[1].write_text(f"await {games[2].name}.here\n")
+    games[2].write_text("here\n0 1 2 3\n")
+
+    summary = prepare(section(desk, parallel=True))
+
+    assert (summary.num_workers, summary.num_samples) == (2, 3)
+    [message] = caplog.messages
+    assert message == (
+        "preprocessing.num_workers: 2 of 3 worker processes were started; the work was done before it was known "
+        "whether memory.limit (64MiB) has room for more"
+    )
+
+
+def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
+    write_games(desk / "raw", [1] * 4)
+
+    # Less than the interpreter alone takes.
+    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=16 * MIB)
+
+    assert (summary.num_workers, summary.num_samples) == (1, 4)
+    [message] = caplog.messages
+    assert message.startswith(
+        "preprocessing.num_workers: going on with 1 of 3 worker processes, since memory.limit is "
+    )
+    assert " and each of them takes up to " in message
+
+
+@pytest.mark.slow
+def test_a_worker_is_given_up_when_all_take_too_much(
+    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    games = write_games(desk / "raw", [1] * 3)
+    # Both workers hold it until one of them is given up; the other then does both files.
+    games[1].write_text(f"eat-with 700 {games[2].name}\n")
+    games[2].write_text(f"eat-with 700 {games[1].name}\n")
+    # Far from what one and what two take: pages of libraries count by how many other processes share them.
+    limit_bytes = tree_bytes() + 1050 * MIB
+    begin_with(PoolSize(2, 2, limit_bytes), monkeypatch)
+
+    with MemoryMonitor(limit_bytes, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        summary = prepare(section(desk, parallel=True), watching=watching)
+
+    assert summary.num_samples == 3
+    assert any("going on with 1 of 2 worker processes" in message for message in caplog.messages)
+
+
+def test_one_worker_that_takes_too_much_ends_it(desk: Path):
+    write_games(desk / "raw", [1, 1])[1].write_text("eat 300 600\n")
+    before = workers()
+
+    with MemoryMonitor(tree_bytes() + 200 * MIB, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        with pytest.raises(BudgetExceeded, match=r"^preparing takes .* lower preprocessing\.batch_size, or"):
+            prepare(section(desk, parallel=True, num_workers=1), watching=watching)
+
+    assert workers() <= before
+
+
+def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
+    write_games(desk / "raw", [1, 1])
+
+    limit_bytes = tree_bytes() // 2
+    with MemoryMonitor(limit_bytes, 0.1) as monitor:
+        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
+        with pytest.raises(
+            BudgetExceeded, match=r"^memory\.limit: is .*iB, but the program alone takes .*iB; raise it to "
+        ):
+            prepare(section(desk, parallel=True, num_workers=1), limit_bytes=limit_bytes, watching=watching)
+
+
+def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
+    games = write_games(desk / "raw", [2, 2])
+    games[1].write_text("here\nawait ../batches/log.jsonl game_1.txt\n")
+    monkeypatch.setattr(preparing, "WorkerPool", partial(WorkerPool, hang_seconds=0.1))
+    monkeypatch.setattr("penstock.runtime.workers._HANG_FACTOR", 0)
+
+    prepare(section(desk, parallel=True, num_workers=1))
+
+    silent = [event for event in events(desk / "batches") if event["event"] == "silent"]
+    assert (silent[-1]["task"], silent[-1]["file"]) == (1, str(games[1]))
+    assert f"{games[1]}: nothing was heard of this file for " in capfd.readouterr().err
+
+
+def room(limit_bytes: int, cores: int = 12) -> WorkerLimits:
+    return WorkerLimits(cores, limit_bytes, process_bytes=100 * MIB, batch_bytes=2 * MIB)
+
+
+def size(wanted: int | None, num_tasks: int, there: WorkerLimits) -> tuple[int, int]:
+    found = there.pool_size(wanted, num_tasks)
+    return found.start, found.max
+
+
+def of_batches(batch_size: int, parallel: bool = True) -> Preprocessing:
+    return Preprocessing(batch_size=batch_size, parallel=parallel)
+
+
+def test_two_cores_are_left_and_there_is_always_one_worker():
+    assert size(None, 1000, room(8 * GIB)) == (10, 10)
+    assert size(None, 1000, room(8 * GIB, cores=2))[1] == 1
+    assert size(None, 1000, room(MIB))[0] == 1
+
+
+def test_no_more_than_tasks():
+    assert size(None, 3, room(8 * GIB))[1] == 3
+    assert size(16, 0, room(8 * GIB))[1] == 1
+
+
+def test_what_the_run_file_says_may_be_more_than_cores():
+    assert size(16, 1000, room(8 * GIB))[1] == 16
+
+
+def test_where_memory_is_not_ample_a_few_begin():
+    assert size(None, 1000, room(GIB)) == (2, 10)
+
+
+def test_the_number_doubles_while_there_is_room():
+    pool = PoolSize(start=1, max=10, limit_bytes=1000 * MIB)
+
+    assert pool.addition(2, 300 * MIB, 80 * MIB) == 2
+    assert pool.addition(4, 460 * MIB, 80 * MIB) == 4
+    assert pool.addition(8, 780 * MIB, 80 * MIB) == 2
+    assert pool.addition(8, 780 * MIB, 160 * MIB) == 1
+    assert pool.addition(8, 999 * MIB, 80 * MIB) == 0
+    assert pool.addition(10, 300 * MIB, 80 * MIB) == 0
+
+
+def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
+    narrow = WorkerLimits(cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * MIB)
+
+    with pytest.raises(BudgetExceeded) as error:
+        narrow.check(of_batches(500, parallel=True), False)
+
+    assert str(error.value) == (
+        "preprocessing.batch_size: filling, converting and writing 500 samples of 1MiB each takes up to 1.5GiB, but "
+        "memory.limit of 238MiB leaves 50MiB for it; set batch_size to 16, or raise memory.limit to 1704MiB"
+    )
+    replace(narrow, batch_bytes=16 * MIB).check(of_batches(16, parallel=True), False)
+    with pytest.raises(BudgetExceeded, match=r"leaves 98MiB for it; set batch_size to 32, or raise"):
+        narrow.check(of_batches(500, parallel=False), False)
+
+
+def test_where_no_sample_fits_the_limits_for_all_and_for_one_are_told_together():
+    narrow = WorkerLimits(
+        cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB
+    )
+
+    with pytest.raises(BudgetExceeded) as error:
+        narrow.check(of_batches(500, parallel=True), False)
+
+    assert str(error.value).endswith(
+        "leaves 50MiB for it; raise memory.limit to 120204MiB, or to 444MiB and set batch_size to 1"
+    )
+    replace(narrow, limit_bytes=120204 * MIB).check(of_batches(500, parallel=True), False)
+    replace(narrow, limit_bytes=444 * MIB, batch_bytes=80 * MIB).check(of_batches(1, parallel=True), False)
+
+
+def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
+    with pytest.raises(BudgetExceeded) as error:
+        room(limit_bytes=80 * MIB).check(of_batches(500), True)
+
+    assert str(error.value) == (
+        "memory.limit: is 80MiB, but the program alone takes 100MiB; raise it to 170MiB"
+    )
+    room(limit_bytes=170 * MIB).check(of_batches(500), True)
+
+
+def test_small_batches_are_not_to_blame_for_a_limit_below_the_program():
+    room(limit_bytes=MIB).check(of_batches(500, parallel=True), False)

@@ -1,0 +1,413 @@
+"""From raw files to batch files, again and again."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.prepare import prepare
+from penstock.prep.state_folder import StateFolder
+from penstock.prep.tasks import FileFailed
+from penstock.store.manifest import Manifest
+from tests.prep.raw import content, prepared_arrays, section, write_games
+
+
+def log_events(folder: Path, event: str) -> list[dict]:
+    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+    return [line for line in lines if line["event"] == event]
+
+
+def one_file_per_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1)
+
+
+def test_samples_become_arrays_in_batches(desk: Path):
+    write_games(desk / "raw", [3, 0, 7])
+
+    summary = prepare(section(desk))
+
+    assert (summary.num_files, summary.num_samples, summary.num_batches) == (3, 10, 3)
+    arrays = prepared_arrays(desk / "batches")
+    assert {name: (array.dtype.name, array.shape) for name, array in arrays.items()} == {
+        "strategic_features": ("float32", (10, 3)),
+        "labels_action": ("int16", (10,)),
+        "masks_action": ("int8", (10, 4)),
+    }
+    assert arrays["strategic_features"][:, 2].tolist() == [0.5, 1.5, 2.5] + [2000.5 + row for row in range(7)]
+    assert arrays["labels_action"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2]
+    np.testing.assert_array_equal(arrays["masks_action"], np.eye(4)[arrays["labels_action"]])
+    manifest = Manifest.read(desk / "batches")
+    assert [batch.num_samples for batch in manifest.batches] == [4, 4, 2]
+    assert [(Path(entry.path).name, entry.num_samples) for entry in manifest.inputs] == [
+        ("game_0.txt", 3),
+        ("game_1.txt", 0),
+        ("game_2.txt", 7),
+    ]
+
+
+@pytest.mark.parametrize("function", ["arrays", "nested", "batches"])
+def test_whole_arrays_and_arrow_batches_give_the_same(desk: Path, function: str):
+    write_games(desk / "raw", [3, 9])
+    prepare(section(desk))
+
+    prepare(section(desk, extract=f"rawgame:{function}", intermediate_dir=str(desk / "others")))
+
+    expected, found = content(desk / "batches"), content(desk / "others")
+    assert [found[name] for name in found if name.startswith("batch_")] == [
+        expected[name] for name in expected if name.startswith("batch_")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "suffix", "dtype"),
+    [
+        ({"layout": "npz", "compression": "zlib"}, ".npz", "float32"),
+        ({"use_float32": False}, ".batch", "float64"),
+        ({"dtype": "float16"}, ".batch", "float16"),
+    ],
+)
+def test_layouts_and_types(desk: Path, keys: dict, suffix: str, dtype: str):
+    write_games(desk / "raw", [5])
+
+    summary = prepare(section(desk, **keys))
+
+    assert (desk / "batches" / f"batch_00000_00000{suffix}").exists()
+    assert prepared_arrays(desk / "batches")["strategic_features"].dtype == dtype
+    assert summary.largest_errors == ({"strategic_features": 0.0} if dtype == "float16" else {})
+
+
+def test_groups_travel_with_the_samples(desk: Path):
+    write_games(desk / "raw", [3, 2])
+
+    prepare(section(desk, splits={"by": "group", "group_key": "player"}))
+
+    groups = prepared_arrays(desk / "batches")["groups"]
+    assert groups.dtype == np.uint64
+    assert len({*groups[:3].tolist()}) == len({*groups[3:].tolist()}) == 1
+    assert groups[0] != groups[3]
+
+
+def test_splits_by_file_end_batches_where_files_end(desk: Path):
+    write_games(desk / "raw", [3, 6])
+
+    prepare(section(desk, splits={"by": "file"}))
+
+    assert [batch.num_samples for batch in Manifest.read(desk / "batches").batches] == [3, 4, 2]
+
+
+def test_what_is_done_is_kept(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    games = write_games(desk / "raw", [3, 5, 4])
+    prepare(section(desk))
+    undisturbed = content(desk / "batches")
+    (desk / "batches" / "tasks" / "task_00001.json").unlink()
+    (desk / "batches" / "manifest.json").unlink()
+    (desk / "batches" / ".batch_00001_00000.batch.ab12.partial").write_bytes(b"torn")
+    (desk / "batches" / "batch_00001_00005.batch").write_bytes(b"left over")
+
+    summary = prepare(section(desk))
+
+    assert content(desk / "batches") == undisturbed
+    assert (summary.kept_tasks, summary.num_tasks, summary.new_samples) == (2, 3, 5)
+    done_again = [line["path"] for line in log_events(desk / "batches", "file")[3:]]
+    assert done_again == [str(games[1])]
+
+
+def test_a_damaged_batch_file_is_made_again(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    write_games(desk / "raw", [3, 5])
+    prepare(section(desk))
+    undisturbed = content(desk / "batches")
+    (desk / "batches" / "batch_00001_00001.batch").write_bytes(b"")
+    (desk / "batches" / "batch_00000_00000.batch").unlink()
+
+    assert prepare(section(desk)).kept_tasks == 0
+    assert content(desk / "batches") == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("keys", "difference"),
+    [
+        ({"batch_size": 5}, "batch_size was 4 and is 5"),
+        ({"extract": "rawgame:arrays"}, 'extract was "rawgame:samples" and is "rawgame:arrays"'),
+        ({"dtype": "float64"}, 'dtype was "float32" and is "float64"'),
+    ],
+)
+def test_another_setting_is_noticed(desk: Path, keys: dict, difference: str):
+    write_games(desk / "raw", [3])
+    prepare(section(desk))
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, **keys))
+
+    assert str(error.value) == (
+        f"{desk}/batches: was begun with something else: {difference}; put it back as it was, start anew with "
+        "--restart, or choose another intermediate_dir"
+    )
+    assert prepare(section(desk, **keys), restart=True).num_samples == 3
+
+
+def test_what_was_begun_in_vain_may_begin_with_other_settings(desk: Path):
+    write_games(desk / "raw", [3])
+
+    with pytest.raises(FileFailed, match="has 3 values, not 4"):
+        prepare(section(desk, schema={"num_features": 4}))
+
+    assert (desk / "batches" / "preparation.json").exists()
+    assert prepare(section(desk, schema={"num_features": 3})).num_samples == 3
+
+
+def test_another_version_of_the_function_is_noticed(desk: Path):
+    write_games(desk / "raw", [3])
+    prepare(section(desk))
+    with (desk / "rawgame.py").open("a") as module:
+        module.write("# another version\n")
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk))
+
+    assert str(error.value) == (
+        f"{desk}/batches: the module of extract ({desk}/rawgame.py) was changed since it was begun; go on with "
+        "--keep-done, which keeps what the text before has made and does the rest with this one, or start anew with "
+        "--restart"
+    )
+
+
+def test_what_is_done_may_be_kept_after_the_function_was_mended(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    games = write_games(desk / "raw", [3, 5, 4])
+    games[1].write_text("0 1 2 3\n1 1 2 what\n")
+    with pytest.raises(FileFailed):
+        prepare(section(desk))
+
+    module = desk / "rawgame.py"
+    mended = 'float(value) for value in seen if value != "what"] + [7.0] * ("what" in seen)'
+    module.write_text(module.read_text().replace("float(value) for value in seen]", mended))
+    keys = {"parallel": True, "num_workers": 1}
+    summary = prepare(section(desk, **keys), keep_done=True)
+
+    assert (summary.num_samples, summary.kept_tasks) == (9, 1)
+    assert prepared_arrays(desk / "batches")["strategic_features"][4].tolist() == [1, 2, 7]
+    [earlier] = StateFolder(desk / "batches").load_plan().earlier
+    assert earlier["tasks"] == [0]
+    assert log_events(desk / "batches", "earlier_texts")[0]["tasks"] == [[0]]
+    assert prepare(section(desk, **keys)).kept_tasks == 3
+
+
+def test_files_that_were_left_out_are_tried_again_with_a_mended_function(desk: Path):
+    games = write_games(desk / "raw", [3, 5])
+    games[1].write_text("0 1 2 what\n")
+    assert prepare(section(desk, on_error="skip")).num_samples == 3
+
+    games[1].write_text("0 1 2 3\n")
+    with (desk / "rawgame.py").open("a") as module:
+        module.write("# another version\n")
+    summary = prepare(section(desk, on_error="skip"), keep_done=True)
+
+    assert (summary.num_samples, summary.left_out) == (4, {})
+
+
+def test_other_inputs_are_noticed(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    prepare(section(desk))
+    before = games[1].read_text()
+
+    games[1].write_text(before.replace("1 1 1", "2 1 1"))
+    with pytest.raises(DataError, match=r"something else: input .*game_1\.txt has changed; put it back"):
+        prepare(section(desk))
+    games[1].write_text(before + "1 1 1 1\n")
+    with pytest.raises(DataError, match=r"input .*game_1\.txt had 26 bytes and has 34; put it back"):
+        prepare(section(desk))
+    games[1].unlink()
+    with pytest.raises(
+        DataError, match=r"was begun with other files: .*game_1\.txt is gone; put back, start"
+    ):
+        prepare(section(desk))
+    games[1].write_text(before)
+    (desk / "raw" / "game_2.txt").write_text("0 0 0 0\n")
+    with pytest.raises(DataError, match=r"other files: .*game_2\.txt was added; start anew with --restart"):
+        prepare(section(desk))
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(desk: Path):
+    write_games(desk / "raw", [3])
+    (desk / "batches").mkdir()
+    (desk / "batches" / "batch_0000.npz").write_text("mine")
+
+    with pytest.raises(
+        DataError, match=r"holds batch_0000\.npz, which penstock prep did not begin; choose an empty"
+    ):
+        prepare(section(desk))
+    with pytest.raises(DataError, match=r"holds batch_0000\.npz"):
+        prepare(section(desk), restart=True)
+    assert [path.name for path in (desk / "batches").iterdir()] == ["batch_0000.npz"]
+
+
+def test_two_at_once_are_refused(desk: Path):
+    write_games(desk / "raw", [3])
+    with (
+        StateFolder(desk / "batches").locked(),
+        pytest.raises(ConfigError, match="another penstock prep is writing to it; wait for it"),
+    ):
+        prepare(section(desk))
+
+
+def test_a_file_that_fails_stops_the_rest(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    games = write_games(desk / "raw", [3, 5, 4])
+    games[1].write_text("0 1 2 3\n1 1 2 what\n")
+
+    with pytest.raises(FileFailed) as error:
+        prepare(section(desk))
+
+    assert str(error.value) == (
+        f"{games[1]}: sample 1: 'rawgame:samples' failed: ValueError: could not convert string to float: 'what'"
+    )
+    assert 'rawgame.py", line ' in error.value.stack
+    assert not (desk / "batches" / "manifest.json").exists()
+
+
+def test_a_file_that_failed_is_mended_and_the_rest_is_kept(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    one_file_per_task(monkeypatch)
+    games = write_games(desk / "raw", [3, 5, 4])
+    games[1].write_text("0 1 2 what\n")
+    with pytest.raises(FileFailed):
+        prepare(section(desk))
+
+    games[1].write_text("0 1 2 3\n0 4 5 6\n")
+    summary = prepare(section(desk))
+
+    assert (summary.num_samples, summary.kept_tasks) == (9, 1)
+
+
+def test_files_that_fail_are_left_out_completely(desk: Path):
+    games = write_games(desk / "raw", [3, 9, 4, 2])
+    games[1].write_text("0 1 2 3\n" * 7 + "1 1 2 what\n")
+    games[3].write_text("40000 1 2 3\n")
+
+    summary = prepare(section(desk, on_error="skip"))
+
+    assert summary.num_samples == 7
+    assert summary.left_out == {
+        str(
+            games[1]
+        ): f"{games[1]}: sample 7: 'rawgame:samples' failed: ValueError: could not convert string to "
+        "float: 'what'",
+        str(
+            games[3]
+        ): f"{games[3]}: sample 0: labels: head 'action': 40000 does not fit int16 (-32768 to 32767); declare another "
+        "type in preprocessing.schema.labels",
+    }
+    features = prepared_arrays(desk / "batches")["strategic_features"]
+    assert features[:, 0].tolist() == [0.0] * 3 + [2.0] * 4
+    assert [entry.num_samples for entry in Manifest.read(desk / "batches").inputs] == [3, 0, 4, 0]
+    assert [line["file"] for line in log_events(desk / "batches", "left_out")] == [
+        str(games[1]),
+        str(games[3]),
+    ]
+    assert "left out  2 files" in summary.lines()
+    with pytest.raises(FileFailed, match="could not convert"):
+        prepare(section(desk, on_error="stop"))
+
+
+def test_many_files_that_fail_are_found_in_one_go(desk: Path):
+    games = write_games(desk / "raw", [3] * 20)
+    for game in games[5:15]:
+        game.write_text("0 1 2 3\n0 what\n")
+
+    summary = prepare(section(desk, on_error="skip"))
+
+    assert [*summary.left_out] == [str(game) for game in games[5:15]]
+    assert summary.num_samples == 30
+    assert len(sys.modules["rawgame"].TOUCHED) == 1 + 20 + 10
+
+
+def test_a_first_file_that_fails(desk: Path):
+    games = write_games(desk / "raw", [3, 2])
+    games[0].write_text("what\n")
+
+    with pytest.raises(FileFailed, match=r"game_0\.txt: 'rawgame:samples' failed: ValueError"):
+        prepare(section(desk))
+    assert prepare(section(desk, on_error="skip")).num_samples == 2
+
+
+def test_nothing_to_prepare(desk: Path):
+    write_games(desk / "raw", [0, 0])
+
+    with pytest.raises(
+        DataError, match=r"game_0\.txt: neither this file nor any other of the 2 gives a sample$"
+    ):
+        prepare(section(desk))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("rawgame", "preprocessing.extract: is 'rawgame'; a place is written \"package.module:function\""),
+        (
+            "rawgmae:samples",
+            "extract 'rawgmae:samples': there is no module 'rawgmae'; is its folder on PYTHONPATH?",
+        ),
+        ("rawgame:smaples", "extract 'rawgame:smaples': 'rawgame' has no 'smaples'"),
+        (
+            "rawgame:not_a_function",
+            "preprocessing.extract: 'rawgame:not_a_function' is 3; name a function that takes a path",
+        ),
+    ],
+)
+def test_functions_that_are_not_there(desk: Path, place: str, message: str):
+    write_games(desk / "raw", [1])
+
+    with pytest.raises(ConfigError) as error:
+        prepare(section(desk, extract=place))
+
+    assert str(error.value).startswith(message)
+
+
+def test_a_function_that_gives_something_else(desk: Path):
+    games = write_games(desk / "raw", [1])
+
+    with pytest.raises(DataError) as error:
+        prepare(section(desk, extract="rawgame:numbers"))
+
+    assert str(error.value) == (
+        f"{games[0]}: sample 0: 'rawgame:numbers' gave an object of type int; it should give dicts of samples or of "
+        "whole arrays, or Arrow record batches"
+    )
+
+
+def test_a_declared_schema_is_enforced(desk: Path):
+    games = write_games(desk / "raw", [2])
+
+    prepare(section(desk, schema={"labels": {"action": "int32"}}))
+    assert prepared_arrays(desk / "batches")["labels_action"].dtype == np.int32
+    for schema, problem in (
+        ({"num_features": 4}, "sample 0: features: has 3 values, not 4"),
+        ({"masks": {"action": 5}}, "sample 0: masks: head 'action': has 4 values, not 5"),
+        ({"labels": {"target": "int16"}}, "sample 0: labels: head 'target' is missing"),
+    ):
+        with pytest.raises(FileFailed) as error:
+            prepare(section(desk, schema=schema), restart=True)
+        assert str(error.value) == f"{games[0]}: {problem}"
+
+
+def test_files_without_samples_and_features_that_are_nan_are_counted(desk: Path):
+    games = write_games(desk / "raw", [2, 0, 3])
+    games[2].write_text("0 1 nan 2\n0 nan nan 3\n0 1 2 3\n")
+
+    summary = prepare(section(desk))
+
+    assert (summary.num_samples, summary.empty, summary.nan_samples) == (5, [str(games[1])], 2)
+    assert prepare(section(desk)).nan_samples == 2
+
+
+def test_a_level_that_a_method_does_not_have(desk: Path):
+    write_games(desk / "raw", [2])
+
+    with pytest.raises(ConfigError) as error:
+        prepare(section(desk, compression="zstd", compression_level=99))
+
+    assert str(error.value) == "preprocessing.compression_level: compression level is 99; zstd has 1 to 22"

@@ -1,0 +1,287 @@
+"""Rewriting: the same rows, in well-sized files, in the same or in a random order; whole, or not there at all."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError
+from penstock.config.sizes import KIB, MIB
+from penstock.prep import external_shuffle
+from penstock.prep import rewrite as rewriting
+from penstock.prep.external_shuffle import ShuffleSizes
+from penstock.runtime.budget import Share
+from tests.prep.rewrite_data import multiset, numbers, rewritten, rows, write_input
+
+
+@pytest.fixture
+def small_buckets(monkeypatch):
+    """Shuffle as if a few KiB were all the memory there is; gives a way to say how few."""
+
+    def hold(bucket_bytes: int, waiting_bytes: int = 2 * KIB, piece_rows: int = 7) -> None:
+        sizes = ShuffleSizes(bucket_bytes, waiting_bytes, piece_rows)
+        monkeypatch.setattr(rewriting, "share_memory", lambda *_: (Share("the reader", MIB), sizes))
+
+    return hold
+
+
+def test_without_a_shuffle_rows_stay_in_order(tmp_path):
+    path = write_input(tmp_path / "in", [300, 0, 700])
+
+    summary = rewritten(path, tmp_path / "out")
+
+    assert rows(tmp_path / "out") == rows(path)
+    assert (summary.num_rows, summary.num_files, summary.seed) == (1000, 1, None)
+
+
+@settings(max_examples=12)
+@given(
+    rows_per_file=st.lists(st.integers(0, 90), min_size=1, max_size=4),
+    row_group_size=st.integers(1, 60),
+    num_files=st.integers(1, 5),
+    seed=st.one_of(st.none(), st.integers(0, 3)),
+    bucket_bytes=st.integers(200, 20_000),
+)
+def test_exactly_the_same_rows(
+    tmp_path_factory, small_buckets, rows_per_file, row_group_size, num_files, seed, bucket_bytes
+):
+    folder = tmp_path_factory.mktemp("rewrite")
+    path = write_input(folder / "in", rows_per_file, row_group_size)
+    small_buckets(bucket_bytes)
+
+    summary = rewritten(
+        path,
+        folder / "out",
+        shuffle=seed is not None,
+        seed=seed or 0,
+        num_files=num_files,
+        row_group_bytes=64 * KIB,
+        verify=True,
+    )
+
+    assert multiset(rows(folder / "out")) == multiset(rows(path))
+    assert summary.num_rows == sum(rows_per_file)
+    assert sorted(entry.name for entry in folder.iterdir()) == ["in", "out"]
+
+
+def test_the_order_depends_on_the_seed_and_not_on_the_memory_or_the_files(tmp_path, small_buckets):
+    path = write_input(tmp_path / "in", [500, 500])
+    other_files = write_input(tmp_path / "same", [1, 900, 99], row_group_size=13)
+    rewritten(path, tmp_path / "ample", shuffle=True, seed=7)
+    rewritten(path, tmp_path / "seed", shuffle=True, seed=8)
+    small_buckets(1000)
+    rewritten(other_files, tmp_path / "tight", shuffle=True, seed=7, num_files=3)
+
+    assert numbers(tmp_path / "tight") == numbers(tmp_path / "ample")
+    assert numbers(tmp_path / "seed") != numbers(tmp_path / "ample")
+
+
+def test_buckets_that_come_out_too_large_are_scattered_again(tmp_path, small_buckets, monkeypatch):
+    path = write_input(tmp_path / "in", [1000])
+    rewritten(path, tmp_path / "ample", shuffle=True)
+    monkeypatch.setattr(external_shuffle, "_MAX_BUCKETS", 2)
+    small_buckets(1000)
+
+    rewritten(path, tmp_path / "deep", shuffle=True)
+
+    assert numbers(tmp_path / "deep") == numbers(tmp_path / "ample")
+
+
+def test_shuffled_rows_come_from_anywhere(tmp_path):
+    """Chi-square over where rows of each tenth of the input went; the 99.9 % point for 81 degrees is 126."""
+    num_rows = 20_000
+    path = write_input(tmp_path / "in", [num_rows])
+    rewritten(path, tmp_path / "out", shuffle=True, seed=3)
+    order = np.array(numbers(tmp_path / "out"))
+
+    counts, *_ = np.histogram2d(np.arange(num_rows), order, bins=10)
+    expected = num_rows / 100
+
+    assert float(((counts - expected) ** 2 / expected).sum()) < 126
+    neighbours = np.abs(np.diff(order)).mean()
+    assert neighbours == pytest.approx(num_rows / 3, rel=0.02)
+    assert np.count_nonzero(order == np.arange(num_rows)) < 10
+
+
+def test_files_and_row_groups_are_even(tmp_path):
+    path = write_input(tmp_path / "in", [10_000])
+
+    summary = rewritten(path, tmp_path / "out", num_files=3, row_group_bytes=64 * KIB)
+
+    footers = [pq.read_metadata(file) for file in sorted((tmp_path / "out").glob("*.parquet"))]
+    groups = [
+        footer.row_group(index).num_rows for footer in footers for index in range(footer.num_row_groups)
+    ]
+    assert [footer.num_rows for footer in footers] == [3334, 3333, 3333]
+    assert max(groups) - min(groups) <= 1
+    assert summary.num_row_groups == len(groups) > 6
+
+
+def test_there_are_no_more_files_than_rows_and_always_one(tmp_path):
+    few = write_input(tmp_path / "few", [3])
+    none = write_input(tmp_path / "none", [0])
+
+    assert rewritten(few, tmp_path / "a", num_files=8, shuffle=True).num_files == 3
+    assert rewritten(none, tmp_path / "b", num_files=8, shuffle=True).num_files == 1
+    assert pq.read_table(tmp_path / "b").schema.names == ["number", "text", "list", "map"]
+
+
+def test_the_summary_lies_beside_the_files(tmp_path):
+    path = write_input(tmp_path / "in", [10])
+
+    summary = rewritten(path, tmp_path / "out", shuffle=True, seed=5)
+
+    kept = json.loads((tmp_path / "out" / "_rewrite.json").read_text())
+    assert (kept["num_rows"], kept["seed"], kept["checksum"]) == (10, 5, summary.checksum)
+    assert rewritten(path, tmp_path / "other").checksum == summary.checksum
+
+
+def test_rows_that_change_on_the_way_are_noticed(tmp_path, monkeypatch):
+    path = write_input(tmp_path / "in", [100])
+    gather = external_shuffle.ExternalShuffle.gather
+    monkeypatch.setattr(
+        external_shuffle.ExternalShuffle,
+        "gather",
+        lambda self, buckets: (batch.take([0] * batch.num_rows) for batch in gather(self, buckets)),
+    )
+
+    with pytest.raises(DataError, match="the rows of the temporary files are not those that were read"):
+        rewritten(path, tmp_path / "out", shuffle=True)
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_memory_is_told_before_anything_is_written(tmp_path):
+    path = write_input(tmp_path / "in", [100])
+
+    with pytest.raises(
+        BudgetExceeded, match=r"rewriting needs at least .*; raise --memory, or lower --row-group"
+    ):
+        rewritten(path, tmp_path / "out", memory_bytes=MIB)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write_input(tmp_path / "in", [100])
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path, path):
+    rewritten(path, tmp_path / "out")
+
+    with pytest.raises(
+        ConfigError, match="out: is not empty; choose another folder, or replace it with --overwrite"
+    ):
+        rewritten(path, tmp_path / "out")
+
+
+def test_an_older_rewrite_is_replaced_when_asked_for(tmp_path, path):
+    rewritten(path, tmp_path / "out", num_files=5)
+    rewritten(path, tmp_path / "out", overwrite=True)
+
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "_rewrite.json",
+        "part-00000.parquet",
+    ]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_only_what_rewrite_wrote_is_overwritten(tmp_path, path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(
+        ConfigError, match=r"has no _rewrite\.json, so that it was not written by penstock rewrite"
+    ):
+        rewritten(path, tmp_path / "out", overwrite=True)
+
+    assert (tmp_path / "out" / "thesis.txt").exists()
+
+
+def test_the_input_is_never_the_output(tmp_path, path):
+    rewritten(path, tmp_path / "first")
+
+    with pytest.raises(
+        ConfigError, match=r"first: holds the input part-00000\.parquet; choose another folder"
+    ):
+        rewritten(tmp_path / "first", tmp_path / "first", overwrite=True)
+
+
+def test_a_file_is_no_folder(tmp_path, path):
+    (tmp_path / "out").write_text("")
+
+    with pytest.raises(ConfigError, match="out: is a file; the output is a folder"):
+        rewritten(path, tmp_path / "out")
+
+
+def test_a_disk_without_room_is_told_before_the_start(tmp_path, path, monkeypatch):
+    usage = type("Usage", (), {"free": 100})
+    monkeypatch.setattr(rewriting.shutil, "disk_usage", lambda folder: usage)
+
+    expected = (
+        r"the disk has 100B free but rewriting needs about .*KiB \(output .*KiB, temporary files .*KiB\)"
+    )
+    with pytest.raises(DataError, match=expected):
+        rewritten(path, tmp_path / "out", shuffle=True)
+
+    assert [entry.name for entry in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_rewrite_at_work_is_noticed(tmp_path, path):
+    staging = tmp_path / ".out.partial"
+    staging.mkdir()
+    descriptor = os.open(staging, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    with pytest.raises(ConfigError, match="out: another penstock is writing it; wait for it"):
+        rewritten(path, tmp_path / "out")
+
+    os.close(descriptor)
+    rewritten(path, tmp_path / "out")
+
+
+SLOW_REWRITE = """
+import sys, time
+from pathlib import Path
+from penstock.prep import rewrite as rewriting
+from penstock.prep.rewrite import RewriteOptions, rewrite
+from tests.prep.rewrite_data import survey_of
+
+write = rewriting.OutputFiles.write
+def write_slowly(self, batch, is_view):
+    write(self, batch, is_view)
+    print("wrote", flush=True)
+    time.sleep(600)
+rewriting.OutputFiles.write = write_slowly
+options = RewriteOptions(shuffle=True, num_files=10, memory_bytes=4 << 30)
+rewrite(survey_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
+"""
+
+
+def test_killed_it_leaves_nothing_that_looks_whole_and_runs_again(tmp_path, path):
+    out = tmp_path / "out"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_REWRITE, str(path), str(out)], stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"wrote\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+    assert not out.exists()
+    assert list((tmp_path / ".out.partial").glob("*.parquet"))
+
+    rewritten(path, out, shuffle=True)
+    assert multiset(rows(out)) == multiset(rows(path))
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in", "out"]

@@ -1,0 +1,97 @@
+"""The schema that the first sample tells, in whichever form it comes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.prep.extract import Extraction
+from penstock.prep.schema import feature_dtype, feature_types, found_in
+from penstock.prep.sections import Preprocessing, SampleSchema
+from penstock.readers.files import DataFile
+from penstock.readers.sections import ReadingSection
+
+LABELS: list[Any] = []
+
+
+def samples(path: str) -> Iterator[Any]:
+    """Dicts, one after the other."""
+    for label in LABELS:
+        yield {"features": [1.0], "labels": {"a": label, "b": 1}}
+
+
+def arrays(path: str) -> Iterator[Any]:
+    """All at once."""
+    yield {
+        "features": np.ones((len(LABELS), 1)),
+        "labels": {"a": np.array(LABELS), "b": np.ones(len(LABELS), int)},
+    }
+
+
+def batches(path: str) -> Iterator[Any]:
+    """The same as columns."""
+    ones = np.ones(len(LABELS))
+    yield pa.record_batch({"x": ones, "labels_a": np.array(LABELS), "labels_b": ones.astype(int)})
+
+
+def label_types(form: str, labels: list[Any], **declared: str) -> tuple[str, str]:
+    LABELS[:] = labels
+    schema = SampleSchema(labels=declared)
+    extraction = Extraction(f"{__name__}:{form}", schema, ReadingSection())
+    found = found_in(DataFile("game", 1), extraction, {"strategic_features": "float32"})
+    assert found is not None
+    return str(found.schema.spec("labels_a").dtype), str(found.schema.spec("labels_b").dtype)
+
+
+each_form = pytest.mark.parametrize("form", ["samples", "arrays", "batches"])
+
+
+@each_form
+@pytest.mark.parametrize(
+    ("labels", "dtype"),
+    [
+        ([3, 9], "int16"),
+        ([70_000, 1], "int64"),
+        ([0.5, 1.0], "float32"),
+        ([0.0, 0.25], "float32"),
+        ([1e9, 0.5], "float64"),
+        ([3, 70_000], "int16"),
+    ],
+)
+def test_labels_have_the_type_that_the_first_sample_needs(form: str, labels: list[Any], dtype: str):
+    assert label_types(form, labels) == (dtype, "int16")
+
+
+@each_form
+def test_declaring_the_type_of_one_head_leaves_the_others_as_they_are(form: str):
+    assert label_types(form, [70_000, 1], a="uint32") == ("uint32", "int16")
+    assert label_types(form, [70_000, 1], b="float64") == ("int64", "float64")
+
+
+def preprocessing(**keys: Any) -> Preprocessing:
+    return Preprocessing.model_validate(keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "dtype"),
+    [
+        ({}, "float32"),
+        ({"use_float32": False}, "float64"),
+        ({"dtype": "float16"}, "float16"),
+        ({"use_float32": False, "dtype": "float16"}, "float16"),
+    ],
+)
+def test_the_type_of_features(keys: dict[str, Any], dtype: str):
+    assert feature_dtype(preprocessing(**keys)) == dtype
+
+
+def test_groups_of_features_have_types_of_their_own():
+    section = preprocessing(
+        use_float32=False,
+        schema={"features_name": "seen", "feature_groups": {"board": 9, "prices": ["price_*"]}},
+        feature_dtypes={"prices": "float16"},
+    )
+
+    assert feature_types(section) == {"seen": "float64", "seen_board": "float64", "seen_prices": "float16"}
