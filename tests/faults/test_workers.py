@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.batching.workers.ends import WorkerError
 from penstock.batching.workers.stage import in_workers
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError
 from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
 from tests.readers.samples import take

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.batching.workers.ends import WorkerError, WorkerStack
 from penstock.batching.workers.stage import in_workers
 from penstock.batching.workers.transport import ViewKept
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError, WorkerStack
 from tests.batching.streams import stream_of_sizes
 from tests.batching.workers import functions
 from tests.readers.samples import take

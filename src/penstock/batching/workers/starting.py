@@ -14,9 +14,9 @@ import psutil
 
 from penstock.batching.workers.arena import anonymous_file
 from penstock.batching.workers.channel import Channel
-from penstock.batching.workers.ends import NotLoadable, WorkerError, WorkerStack
 from penstock.batching.workers.messages import NotLoaded, Setup, Started, Task
 from penstock.batching.workers.process import Work
+from penstock.runtime.worker_process import NotLoadable, WorkerError, WorkerStack
 
 MOST_START_SECONDS = 300.0
 START_CODE = (

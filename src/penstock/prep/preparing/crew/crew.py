@@ -11,7 +11,6 @@ from typing import Self
 
 import psutil
 
-from penstock.batching.workers.ends import how_ended
 from penstock.config.sizes import format_size
 from penstock.prep.preparing.crew.crew_size import CrewSize
 from penstock.prep.preparing.crew.printing import lines_of_processes
@@ -23,6 +22,7 @@ from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
 from penstock.runtime.memory import process_bytes, tree_bytes
+from penstock.runtime.worker_process import how_ended
 
 logger = logging.getLogger(__name__)
 
