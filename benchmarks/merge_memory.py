@@ -23,7 +23,7 @@ from measuring.merge_inputs import FILE_SAMPLES, NUM_FILES, ROW_BYTES, write_nat
 from measuring.resident import resident_peak_bytes
 
 from penstock.config.sizes import MIB, format_size
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.prep.merge import MergeOptions, SplitShares, merge
 
 MOST_BYTES = 64_000_000
 MOST_DIFFERENCE = 0.10

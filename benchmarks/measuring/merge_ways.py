@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
 from measuring.resident import resident_peak_bytes
-from penstock.store.merge import MergeOptions, merge
+from penstock.prep.merge import MergeOptions, merge
 
 
 def penstock_merge(inputs: Path, outputs: Path) -> None:

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from penstock.pipeline.run_files import load_run
     from penstock.pipeline.training import TrainResult, train
     from penstock.prep.tfrecord.write import write_tfrecord
+    from penstock.readers.batch_files import load_batch, save_batch
+    from penstock.readers.samples import arrays_to_samples, samples_to_arrays
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
-    from penstock.store.batch_file import load_batch, save_batch
-    from penstock.store.samples import arrays_to_samples, samples_to_arrays
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -73,10 +73,10 @@ _PLACES = {
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",
-    "load_batch": "penstock.store.batch_file",
-    "save_batch": "penstock.store.batch_file",
-    "arrays_to_samples": "penstock.store.samples",
-    "samples_to_arrays": "penstock.store.samples",
+    "load_batch": "penstock.readers.batch_files",
+    "save_batch": "penstock.readers.batch_files",
+    "arrays_to_samples": "penstock.readers.samples",
+    "samples_to_arrays": "penstock.readers.samples",
     "Batch": "penstock.tensors.batch",
     "RecordBatchTensor": "penstock.tensors.record_batch",
 }

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
+from penstock.prep.merge import MergeOptions, SplitShares, merge
+from penstock.readers.batch_files import save_batch
 from tests.cli.desk import CLICKS, Desk
-from tests.store.merge.inputs import write_batches
+from tests.prep.merge.inputs import write_batches
 
 
 def test_a_parquet_file(desk: Desk):

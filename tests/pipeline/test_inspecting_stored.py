@@ -9,12 +9,12 @@ import pytest
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
 from penstock.pipeline.inspection import DataLook, inspect
+from penstock.prep.merge import MergeOptions, SplitShares, merge
 from penstock.prep.profile import pieces
-from penstock.store.batch_file import save_batch
-from penstock.store.manifest import Manifest
-from penstock.store.merge import MergeOptions, SplitShares, merge
-from penstock.store.schema import ArraySpec, StoreSchema
-from tests.store.merge.inputs import write_batches
+from penstock.readers.batch_files import save_batch
+from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import ArraySpec, StoreSchema
+from tests.prep.merge.inputs import write_batches
 
 ARRAYS = {
     "strategic_features": np.array([[0.5, -2], [3, np.nan]], np.float32),

@@ -11,8 +11,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.pipeline.merging import merge_options, merge_run, merged_lines
 from penstock.pipeline.run_config import RunConfig
-from penstock.store.merge import MergeOptions, MergeResult
-from penstock.store.merge.source.declared_types import DeclaredTypes
+from penstock.prep.merge import DeclaredTypes, MergeOptions, MergeResult
 from tests.prep.preparing.raw import enter_folder, events
 
 

@@ -8,8 +8,8 @@ import penstock
 from penstock.pipeline.merging import merge_run
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.verifying import VerifyReport, verify_run
+from tests.prep.merge.inputs import all_bytes
 from tests.prep.preparing.raw import enter_folder
-from tests.store.merge.inputs import all_bytes
 
 
 @pytest.fixture

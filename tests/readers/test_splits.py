@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
+from penstock.prep.merge import MergeOptions, SplitShares, merge
+from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
 from penstock.readers.origin import ROW_COLUMN
-from penstock.store.batch_file import save_batch
-from penstock.store.merge import MergeOptions, SplitShares, merge
-from penstock.store.schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import open_path, survey_path
 

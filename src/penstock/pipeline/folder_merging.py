@@ -10,11 +10,11 @@ from penstock.config.sizes import parse_size
 from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.store_options import COMPRESSED_TARGETS, store_options
 from penstock.pipeline.store_place import check_store_place
+from penstock.prep.merge import MergeResult
+from penstock.prep.merge import merge as merge_files
 from penstock.prep.sections import Compression, Preprocessing, SplitBy
 from penstock.runtime.limits import default_limit
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.merge import MergeResult
-from penstock.store.merge import merge as merge_files
 
 
 def merge(

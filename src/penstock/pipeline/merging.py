@@ -11,13 +11,13 @@ from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.store_options import store_options
 from penstock.pipeline.store_place import check_store_place
+from penstock.prep.merge import MergeOptions, MergeResult, merge
 from penstock.prep.preparing.places import OUTPUT_DIR
 from penstock.prep.sections import Preprocessing
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.merge import MergeOptions, MergeResult, merge
 
 
 @dataclass(frozen=True, slots=True)

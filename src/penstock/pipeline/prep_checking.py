@@ -7,9 +7,9 @@ from penstock.pipeline.preparing import reading_of
 from penstock.pipeline.run_config import RunConfig
 from penstock.prep.preparing.preparing import Preview, look_at
 from penstock.prep.preparing.summary import counted
+from penstock.readers.store_schema import ArraySpec
 from penstock.runtime.limits import limit_of
 from penstock.runtime.sections import OnExceed
-from penstock.store.schema import ArraySpec
 
 _OF_PREPARATION = {"preprocessing", "memory", "data_config"}
 _SHOWN = 6

@@ -8,11 +8,11 @@ from pathlib import Path
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.sections import Preprocessing
+from penstock.readers.store_manifest import PREPARATION_NAME
 from penstock.runtime.journal import Journal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.sections import MemorySection
-from penstock.store.manifest import PREPARATION_NAME
 
 _SAMPLE_SECONDS = 0.2
 

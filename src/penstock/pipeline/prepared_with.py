@@ -8,7 +8,7 @@ from typing import Any
 from penstock.config.errors import ConfigError
 from penstock.config.plain import section_data
 from penstock.prep.sections import Preprocessing, SplitBy
-from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
 
 _CHECKED_BY_VALUES = ("labels", "mask_dtype")
 """Types that a merge compares with those of the arrays themselves, as it does `dtype`."""

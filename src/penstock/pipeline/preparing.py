@@ -10,6 +10,7 @@ from penstock.pipeline.merging import merge_batches, merge_options, merged_lines
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.run_config import RunConfig
 from penstock.pipeline.run_files import load_run
+from penstock.prep.merge import MergeResult
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import WatchOptions
@@ -18,7 +19,6 @@ from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.sections import OnExceed
-from penstock.store.merge import MergeResult
 
 logger = logging.getLogger(__name__)
 

@@ -1,12 +1,11 @@
 """What a run file says of the store that batch files become, in the terms of the store."""
 
 from penstock.config.sizes import MIB
+from penstock.prep.merge import DeclaredTypes, MergeOptions, SplitShares
+from penstock.prep.merge.options import check_strategy
 from penstock.prep.preparing.settings import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, Splits, StoreTarget
-from penstock.store.merge import MergeOptions, SplitShares
-from penstock.store.merge.options import check_strategy
-from penstock.store.merge.source.declared_types import DeclaredTypes
-from penstock.store.schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames
 
 COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
 _LIMIT_PARTS = 4

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from penstock.prep.preparing.places import check_place
 from penstock.readers.files import DataFile
-from penstock.store.manifest import MANIFEST_NAME, Manifest
+from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
 
 
 def check_store_place(key: str, output_dir: str, intermediate_dir: Path, input_path: str = "") -> None:

@@ -7,9 +7,9 @@ from penstock.pipeline.merging import merge_options, preprocessing_of
 from penstock.pipeline.prep_memory import measured, memory_lines
 from penstock.pipeline.prepared_with import check_prepared_with
 from penstock.pipeline.run_config import RunConfig
+from penstock.prep.merge import verify
 from penstock.runtime.memory import MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.merge import verify
 
 _MOST_LINES = 20
 

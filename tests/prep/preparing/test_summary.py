@@ -2,8 +2,8 @@
 
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.summary import PrepSummary
-from penstock.store.batch_file import BatchRecord
-from penstock.store.manifest import InputRecord
+from penstock.readers.batch_files import BatchRecord
+from penstock.readers.store_manifest import InputRecord
 
 
 def record(number: int, left_out: dict[str, str]) -> TaskRecord:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file import BatchRecord, read_header
-from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import InputRecord
+from penstock.readers.batch_files import BatchRecord, read_header
+from penstock.readers.store_manifest import InputRecord, read_document, write_document
 
 TASKS_FOLDER = "tasks"
 _KIND = "penstock task"
