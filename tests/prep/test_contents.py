@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.contents import ArrayContents, batches, contents_of, file_rows
+from penstock.prep import contents as contents_module
+from penstock.prep.contents import ArrayContents, contents_of
 from penstock.prep.merge import MergeOptions, SplitShares, merge
 from penstock.readers.batch_files import read_array, save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
@@ -106,7 +107,7 @@ def test_a_store_has_a_part_for_each_split(tmp_path):
 
 
 def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(contents_module, "_CHUNK_BYTES", 64)
     expected = concatenated(write_batches(tmp_path / "batches"))
     merge(tmp_path / "batches", tmp_path / "store")
 
@@ -123,7 +124,9 @@ def test_some_samples_of_a_block_each_array_read_once(tmp_path, compression, mon
     save_batch(tmp_path / "a.batch", arrays, compression=compression)
     read = []
     monkeypatch.setattr(
-        batches, "read_array", lambda header, array: (read.append(array.name), read_array(header, array))[1]
+        contents_module,
+        "read_array",
+        lambda header, array: (read.append(array.name), read_array(header, array))[1],
     )
 
     block = contents_of(tmp_path / "a.batch").parts[0].blocks[0]
@@ -232,7 +235,7 @@ def test_what_a_block_holds_at_most(tmp_path):
         for name in ("none", "zstd")
     )
 
-    assert plain.blocks[0].held_bytes == file_rows.CHUNK_BYTES
+    assert plain.blocks[0].held_bytes == contents_module._CHUNK_BYTES
     assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from penstock.config.errors import DataError
-from penstock.readers.batch_files import BatchRecord, read_header
-from penstock.readers.store_manifest import InputRecord, read_document, write_document
+from penstock.readers.batch_files import read_header
+from penstock.readers.store_manifest import BatchRecord, InputRecord, read_document, write_document
 
 TASKS_FOLDER = "tasks"
 _KIND = "penstock task"

@@ -18,10 +18,10 @@ from penstock.prep.preparing.forks import end_fork_of
 from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
-from penstock.readers.batch_files import SUFFIXES, BatchRecord, save_batch
+from penstock.readers.batch_files import SUFFIXES, save_batch
 from penstock.readers.files import DataFile
 from penstock.readers.samples import BatchBuilder
-from penstock.readers.store_manifest import InputRecord
+from penstock.readers.store_manifest import BatchRecord, InputRecord
 from penstock.readers.store_schema import ArrayNames, StoreSchema
 
 _TELL_SECONDS = 1.0
