@@ -15,9 +15,9 @@ import pytest
 
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
-from penstock.data.workers.ends import WorkerError
 from penstock.data.workers.stage import in_workers
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError
 from tests.data.streams import stream_of_sizes
 from tests.data.workers import functions
 from tests.readers.samples import take

@@ -7,8 +7,8 @@ import pytest
 import penstock
 from penstock.run.merge import VerifyReport, merge_run, verify_run
 from penstock.run.run_config import RunConfig
+from tests.prep.merge.inputs import all_bytes
 from tests.prep.preparing.raw import enter_folder
-from tests.store.merge.inputs import all_bytes
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from penstock.checkpoint.documents import decode_document
 from penstock.checkpoint.manifest import Manifest, TensorRecord
 from penstock.checkpoint.ranks import Ranks
 from penstock.config.errors import CheckpointError
-from penstock.store.checksums import file_checksum
+from penstock.runtime.checksums import file_checksum
 
 if TYPE_CHECKING:
     import torch

@@ -11,23 +11,22 @@ from penstock.config.load import apply_edits
 from penstock.config.plain import section_data
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.observe.log import counted
+from penstock.prep.merge.merging import MergeResult
+from penstock.prep.merge.merging import merge as merge_files
+from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy
+from penstock.prep.merge.verify import verify
 from penstock.prep.preparing.places import OUTPUT_DIR, check_place
 from penstock.prep.preparing.settings import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
 from penstock.readers.files import DataFile
+from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
+from penstock.readers.store_schema import ArrayNames
 from penstock.run.prepare import measured, memory_lines
 from penstock.run.run_config import RunConfig
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.limits import default_limit, limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.manifest import MANIFEST_NAME, Manifest
-from penstock.store.merge.checking.verifying import verify
-from penstock.store.merge.merging import MergeResult
-from penstock.store.merge.merging import merge as merge_files
-from penstock.store.merge.options import MergeOptions, SplitShares, check_strategy
-from penstock.store.merge.source.declared_types import DeclaredTypes
-from penstock.store.schema import ArrayNames
 
 COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
 _LIMIT_PARTS = 4
@@ -215,7 +214,7 @@ def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
     return store_options(preprocessing_of(run), limit_of(run.memory), allow_pickle)
 
 
-def merge(
+def folder_merging_merge(
     intermediate_dir: str | Path,
     output_dir: str | Path,
     strategy: str = "sequential",

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, format_size
+from penstock.prep.merge.merging import MergeResult
 from penstock.prep.preparing.folder import LOG_NAME
 from penstock.prep.preparing.preparing import prepare as prepare_files
 from penstock.prep.preparing.summary import PrepSummary
 from penstock.prep.preparing.watching import WatchOptions
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import BadRows, ReadingSection
+from penstock.readers.store_manifest import PREPARATION_NAME
 from penstock.run.merge import merge_batches, merge_options, merged_lines, preprocessing_of
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
@@ -24,8 +26,6 @@ from penstock.runtime.journal import Journal
 from penstock.runtime.limits import limit_of
 from penstock.runtime.memory import MemoryMonitor, MemoryReport
 from penstock.runtime.sections import MemorySection, OnExceed
-from penstock.store.manifest import PREPARATION_NAME
-from penstock.store.merge.merging import MergeResult
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.prep.preparing.folder import Plan, PrepFolder
 from penstock.readers.files import DataFile
-from penstock.store.schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import ArraySpec, StoreSchema
 
 SCHEMA = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), 3),))
 PLAN = Plan({"batch_size": 4}, (("a", "b"), ("c",)), SCHEMA, {"feature_columns": ["x"]})

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from penstock.config.errors import ConfigError
+from penstock.prep.merge.merging import merge
 from penstock.prep.preparing.output_place import check_output_place
 from penstock.prep.preparing.preparing import look_at, prepare
 from penstock.prep.sections import Preprocessing
-from penstock.store.merge.merging import merge
 from tests.prep.preparing.raw import content, section, write_games
 
 SPLITS = {"train": 0.5, "val": 0.5, "test": 0}

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import ConfigError
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions
 from penstock.prep.preparing.inputs import list_inputs
 from penstock.prep.preparing.places import OUTPUT_DIR, check_place, check_writable
 from penstock.prep.preparing.preparing import prepare
-from penstock.store.merge.merging import merge
-from penstock.store.merge.options import MergeOptions
 from tests.prep.preparing.raw import content, section, write_games
 from tests.privileges import without_privileges
 

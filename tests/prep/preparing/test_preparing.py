@@ -11,7 +11,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.folder import PrepFolder
 from penstock.prep.preparing.preparing import prepare
-from penstock.store.manifest import Manifest
+from penstock.readers.store_manifest import Manifest
 from tests.prep.preparing.raw import content, prepared_arrays, section, write_games
 
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import LeftOut, TaskProgress, nan_samples, run_task
-from penstock.store.schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames
 from tests.prep.preparing.raw import section, write_games
 
 

@@ -21,13 +21,18 @@ from penstock.prep.preparing.changes import MODULE_CHECKSUM, PUT_BACK, change_si
 from penstock.prep.preparing.inputs import is_same_input
 from penstock.prep.preparing.records import TASKS_FOLDER, TaskRecord, record_path
 from penstock.prep.preparing.tasks import Task
+from penstock.readers.batch_files import SUFFIXES
 from penstock.readers.files import DataFile
+from penstock.readers.store_manifest import (
+    MANIFEST_NAME,
+    PREPARATION_NAME,
+    DamagedFile,
+    InputRecord,
+    read_document,
+    write_document,
+)
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import remove_partial
-from penstock.store.batch_file.files import SUFFIXES
-from penstock.store.damage import DamagedFile
-from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, InputRecord
-from penstock.store.schema import StoreSchema
 
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
+from penstock.prep.merge.staging import check_free, staging_folder, store_there
 from penstock.prep.preparing.places import INTERMEDIATE_DIR, OUTPUT_DIR, lies_in
 from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
-from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge.replacing import store_there
-from penstock.store.merge.staging import check_free, staging_folder
+from penstock.readers.store_manifest import MANIFEST_NAME
 
 
 def check_output_place(section: Preprocessing) -> None:

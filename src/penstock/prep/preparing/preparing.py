@@ -27,14 +27,14 @@ from penstock.prep.preparing.tasks import make_tasks, same_tasks
 from penstock.prep.preparing.watching import Watch, WatchOptions
 from penstock.prep.preparing.work import Work
 from penstock.prep.sections import OnError, Preprocessing
+from penstock.readers.batch_files import check_layout
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
+from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.cores import available_cores
 from penstock.runtime.limits import default_limit
 from penstock.runtime.memory import tree_bytes
-from penstock.store.batch_file.files import check_layout
-from penstock.store.manifest import MANIFEST_NAME, Manifest
-from penstock.store.schema import StoreSchema
 
 _COLUMNS = ("feature_columns", "feature_groups", "label_columns", "mask_columns")
 

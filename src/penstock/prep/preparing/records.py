@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from penstock.config.errors import DataError
-from penstock.store.batch_file.files import read_header
-from penstock.store.batch_file.header import BatchRecord
-from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import InputRecord
+from penstock.readers.batch_files import read_header
+from penstock.readers.store_manifest import BatchRecord, InputRecord, read_document, write_document
 
 TASKS_FOLDER = "tasks"
 _KIND = "penstock task"

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from penstock.config.errors import DataError
-from penstock.data.workers.ends import WorkerError, how_ended
 from penstock.prep.preparing.crew.worker import Failed
 from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_after
 from penstock.prep.preparing.extraction.extraction import Extraction
@@ -15,6 +14,7 @@ from penstock.prep.preparing.extraction.schema_finding import Found, found_in
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.forks import end_fork_of
 from penstock.readers.files import DataFile
+from penstock.runtime.worker_process import WorkerError, how_ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,11 @@ from penstock.prep.preparing.forks import end_fork_of
 from penstock.prep.preparing.inputs import mark_input
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
+from penstock.readers.batch_files import SUFFIXES, save_batch
 from penstock.readers.files import DataFile
-from penstock.store.batch_file.files import SUFFIXES, save_batch
-from penstock.store.batch_file.header import BatchRecord
-from penstock.store.builder import BatchBuilder
-from penstock.store.manifest import InputRecord
-from penstock.store.schema import ArrayNames, StoreSchema
+from penstock.readers.samples import BatchBuilder
+from penstock.readers.store_manifest import BatchRecord, InputRecord
+from penstock.readers.store_schema import ArrayNames, StoreSchema
 
 _TELL_SECONDS = 1.0
 

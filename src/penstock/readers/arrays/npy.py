@@ -7,8 +7,8 @@ from typing import IO
 from penstock.config.errors import DataError
 from penstock.readers.arrays.values import DType, row_items
 from penstock.readers.files import DataFile
+from penstock.readers.npy_members import MAX_HEADER_BYTES, read_npy_header
 from penstock.readers.storage import open_input, read_at
-from penstock.store.npy_header import MOST_HEADER_BYTES, read_npy_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class StoredArray:
 def read_npy(file: DataFile) -> StoredArray:
     """What the header of a `.npy` file says."""
     with open_input(file.path) as source:
-        header = read_at(source, min(file.size_bytes, MOST_HEADER_BYTES), 0)
+        header = read_at(source, min(file.size_bytes, MAX_HEADER_BYTES), 0)
     array = parse_header(io.BytesIO(header), file.path, file.path)
     array.check_length(file.size_bytes)
     return array

@@ -14,9 +14,8 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.arrays.npy import StoredArray, parse_header
 from penstock.readers.files import DataFile
+from penstock.readers.npy_members import MAX_HEADER_BYTES, check_readable, member_offset, reading_archive
 from penstock.readers.storage import open_input, read_at
-from penstock.store.npy_header import MOST_HEADER_BYTES
-from penstock.store.zip_members import check_readable, member_offset, reading_archive
 
 _SKIP_BYTES = 16 * KIB
 _LEAST_ARCHIVE_BYTES = 22
@@ -45,7 +44,7 @@ def _member(
     check_readable(info, place)
     if info.compress_type == zipfile.ZIP_STORED:
         start = member_offset(lambda num_bytes, offset: read_at(source, num_bytes, offset), info)
-        header = read_at(source, min(info.file_size, MOST_HEADER_BYTES), start)
+        header = read_at(source, min(info.file_size, MAX_HEADER_BYTES), start)
         array = parse_header(io.BytesIO(header), file.path, place, start)
         array.check_length(start + info.file_size)
         return array

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
+from penstock.prep.merge.merging import merge
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.tfrecord.write import write_tfrecord
-from penstock.store.merge.merging import merge
-from penstock.store.schema import StoreSchema
+from penstock.readers.store_schema import StoreSchema
 from tests.prep.preparing.raw import content, prepared_arrays, section
 from tests.readers.object_store import ObjectStore
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
+from penstock.prep.merge.merging import merge
 from penstock.prep.preparing.extraction.feature_groups import split_arrays, split_sample
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.sections import SampleSchema
-from penstock.store.merge.merging import merge
 from tests.prep.preparing.raw import prepared_arrays, section, write_games
 
 

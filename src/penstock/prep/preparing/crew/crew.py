@@ -12,7 +12,6 @@ from typing import Self
 import psutil
 
 from penstock.config.sizes import format_size
-from penstock.data.workers.ends import how_ended
 from penstock.prep.preparing.crew.crew_size import CrewSize
 from penstock.prep.preparing.crew.printing import lines_of_processes
 from penstock.prep.preparing.crew.second_chances import SecondChances
@@ -23,6 +22,7 @@ from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
 from penstock.runtime.memory import process_bytes, tree_bytes
+from penstock.runtime.worker_process import how_ended
 
 logger = logging.getLogger(__name__)
 

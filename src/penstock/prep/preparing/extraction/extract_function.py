@@ -8,7 +8,7 @@ from typing import Any, cast
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
 from penstock.prep.preparing.one_line import in_one_line
-from penstock.store.checksums import file_checksum
+from penstock.runtime.checksums import file_checksum
 
 EXTRACT = "preprocessing.extract"
 

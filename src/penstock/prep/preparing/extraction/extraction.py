@@ -22,11 +22,11 @@ from penstock.prep.preparing.extraction.text_values import is_text, text_in_file
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks
+from penstock.readers.samples import Sample
 from penstock.readers.sections import ReadingSection
+from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
-from penstock.store.builder import Sample
-from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames
 
 READER_BYTES = 64 * MIB
 """What reading columns may hold; a file that needs more is read with as little as it needs."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.prep.sections import SampleSchema
-from penstock.store.builder import Sample
-from penstock.store.schema import FEATURES
+from penstock.readers.samples import Sample
+from penstock.readers.store_schema import FEATURES
 
 _KEY = "preprocessing.schema.feature_groups"
 

@@ -10,9 +10,8 @@ from penstock.prep.preparing.extraction.feature_groups import feature_columns, g
 from penstock.prep.preparing.failures import failing
 from penstock.prep.sections import SampleSchema
 from penstock.readers.files import DataFile
-from penstock.store.builder import Sample
-from penstock.store.inference import inferred_schema, label_type
-from penstock.store.schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
+from penstock.readers.samples import Sample, inferred_schema, label_type
+from penstock.readers.store_schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
 
 
 @dataclass(frozen=True, slots=True)
