@@ -35,9 +35,8 @@ from measuring.resident import resident_peak_bytes
 from measuring.rounds import alternate, ratios
 
 from penstock.config.sizes import MIB, format_size
-from penstock.store.batch_file.files import load_batch, save_batch
-from penstock.store.builder import BatchBuilder
-from penstock.store.inference import inferred_schema
+from penstock.readers.batch_files import load_batch, save_batch
+from penstock.readers.samples import BatchBuilder, inferred_schema
 
 LEAST_RATIO = 3.0
 CLAIM_ROUNDS = 3

@@ -31,7 +31,7 @@ from measuring.merge_inputs import (
 )
 
 from penstock.config.sizes import format_size
-from penstock.store.checksums import file_checksum
+from penstock.runtime.checksums import file_checksum
 
 HERE = Path(__file__).parent
 MOST_BYTES = 64_000_000

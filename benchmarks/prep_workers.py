@@ -24,8 +24,8 @@ import yaml
 
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.sample_data.write import write_sample_data
+from penstock.readers.store_manifest import Manifest
 from penstock.runtime.world import available_cores
-from penstock.store.manifest import Manifest
 
 EXTRACT_FOLDER = Path(__file__).parents[1] / "examples" / "game"
 NUM_WORKERS = (1, 2, 4, 8, 12)

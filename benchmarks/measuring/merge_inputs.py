@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.store.batch_file.files import save_batch
+from penstock.readers.batch_files import save_batch
 
 NUM_FILES, FILE_SAMPLES = 1094, 500
 NUM_FEATURES = 893

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         read_tfrecord,
     )
     from penstock.optim.schedules import preview_schedule
+    from penstock.readers.batch_files import load_batch, save_batch
+    from penstock.readers.samples import arrays_to_samples, samples_to_arrays
     from penstock.readers.tfrecord_write import write_tfrecord
     from penstock.run.build import build_batch, build_model
     from penstock.run.dataloader import create_dataloader
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
-    from penstock.store.batch_file.files import load_batch, save_batch
-    from penstock.store.samples import arrays_to_samples, samples_to_arrays
     from penstock.tensors.batch import Batch
     from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -73,10 +73,10 @@ _PLACES = {
     "MemoryBudget": "penstock.runtime.budget",
     "ProgressLogger": "penstock.runtime.progress",
     "World": "penstock.runtime.world",
-    "load_batch": "penstock.store.batch_file",
-    "save_batch": "penstock.store.batch_file",
-    "arrays_to_samples": "penstock.store.samples",
-    "samples_to_arrays": "penstock.store.samples",
+    "load_batch": "penstock.readers.batch_files",
+    "save_batch": "penstock.readers.batch_files",
+    "arrays_to_samples": "penstock.readers.samples",
+    "samples_to_arrays": "penstock.readers.samples",
     "Batch": "penstock.tensors.batch",
     "RecordBatchTensor": "penstock.tensors.record_batch",
 }

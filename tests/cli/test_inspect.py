@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 
-from penstock.store.batch_file.files import save_batch
-from penstock.store.merge.merging import merge
-from penstock.store.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.readers.batch_files import save_batch
 from tests.cli.desk import CLICKS, Desk
-from tests.store.merge.inputs import write_batches
+from tests.prep.merge.inputs import write_batches
 
 
 def test_a_parquet_file(desk: Desk):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.store.merge.moving import journal as part_journal
+from penstock.prep.merge import merging
 from tests.cli.desk import Desk
 from tests.prep.raw import enter_folder
 
@@ -211,7 +211,7 @@ def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatc
     games.penstock("prep", "prep.yaml", "--skip-merge")
 
     with monkeypatch.context() as patched:
-        patched.setattr(part_journal.PartJournal, "note", lambda *_: signal.raise_signal(signal.SIGINT))
+        patched.setattr(merging, "_mark", lambda *_: signal.raise_signal(signal.SIGINT))
         stopped = games.penstock("merge", "prep.yaml")
 
     assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.store.batch_file.files import save_batch
-from penstock.store.merge.options import MergeOptions, SplitShares
-from tests.store.merge.inputs import all_bytes
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.readers.batch_files import save_batch
+from tests.prep.merge.inputs import all_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ OPTIONS = {
 }
 PROGRAM = """
 import pickle, sys
-from penstock.store.merge import merge
+from penstock.prep.merge import merge
 options = pickle.loads(bytes.fromhex(sys.argv[3]))
 print("begin", flush=True)
 merge(sys.argv[1], sys.argv[2], options=options)

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from penstock.prep.sections import Preprocessing
-from penstock.store.batch_file.files import load_batch
-from penstock.store.manifest import Manifest
+from penstock.readers.batch_files import load_batch
+from penstock.readers.store_manifest import Manifest
 from tests.waiting import wait_until
 
 MODULE = '''

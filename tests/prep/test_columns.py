@@ -13,12 +13,12 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.prep.columns import column_numbers, find_roles, side_by_side
+from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.tasks import FileFailed
+from penstock.readers.store_schema import StoreSchema
 from penstock.readers.tfrecord_write import write_tfrecord
-from penstock.store.merge.merging import merge
-from penstock.store.schema import StoreSchema
 from tests.prep.raw import content, prepared_arrays, section
 from tests.readers.object_store import ObjectStore
 

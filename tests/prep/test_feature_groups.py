@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.prep.extract import split_arrays, split_sample
+from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.tasks import FileFailed
-from penstock.store.merge.merging import merge
 from tests.prep.raw import prepared_arrays, section, write_games
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.prep.inputs import list_inputs
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions
 from penstock.prep.places import OUTPUT_DIR, check_output_place, check_place, check_writable
 from penstock.prep.prepare import prepare, preview
 from penstock.prep.sections import Preprocessing
-from penstock.store.merge.merging import merge
-from penstock.store.merge.options import MergeOptions
 from tests.prep.raw import content, section, write_games
 from tests.privileges import without_privileges
 

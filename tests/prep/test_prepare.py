@@ -11,7 +11,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.prepare import prepare
 from penstock.prep.state_folder import StateFolder
 from penstock.prep.tasks import FileFailed
-from penstock.store.manifest import Manifest
+from penstock.readers.store_manifest import Manifest
 from tests.prep.raw import content, prepared_arrays, section, write_games
 
 

@@ -11,7 +11,7 @@ from penstock.prep.sections import Preprocessing
 from penstock.prep.state_folder import Plan, StateFolder, change_since, decisive_settings
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
-from penstock.store.schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import ArraySpec, StoreSchema
 
 SCHEMA = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), 3),))
 PLAN = Plan({"batch_size": 4}, (("a", "b"), ("c",)), SCHEMA, {"feature_columns": ["x"]})

@@ -14,7 +14,7 @@ from penstock.prep.prepare import prepare
 from penstock.prep.tasks import LeftOut, TaskProgress, make_tasks, nan_samples, run_task
 from penstock.prep.watch import Watch
 from penstock.readers.files import DataFile
-from penstock.store.schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames
 from tests.prep.raw import section, write_games
 
 

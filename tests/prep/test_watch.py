@@ -2,8 +2,7 @@
 
 from penstock.prep.tasks import TaskRecord
 from penstock.prep.watch import PrepSummary
-from penstock.store.batch_file.header import BatchRecord
-from penstock.store.manifest import InputRecord
+from penstock.readers.store_manifest import BatchRecord, InputRecord
 
 
 def record(number: int, left_out: dict[str, str]) -> TaskRecord:

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
 from penstock.readers.origin import ROW_COLUMN
-from penstock.store.batch_file.files import save_batch
-from penstock.store.merge.merging import merge
-from penstock.store.merge.options import MergeOptions, SplitShares
-from penstock.store.schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import open_path, survey_path
 

@@ -5,18 +5,18 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tests.store.merge.inputs import write_batches
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
 from penstock.observe.inspect import inspect
 from penstock.observe.inspect_data import DataLook
 from penstock.prep import profile
-from penstock.store.batch_file.files import save_batch
-from penstock.store.manifest import Manifest
-from penstock.store.merge.merging import merge
-from penstock.store.merge.options import MergeOptions, SplitShares
-from penstock.store.schema import ArraySpec, StoreSchema
-from tests.store.merge.inputs import write_batches
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.readers.batch_files import save_batch
+from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import ArraySpec, StoreSchema
 
 ARRAYS = {
     "strategic_features": np.array([[0.5, -2], [3, np.nan]], np.float32),

@@ -9,11 +9,10 @@ import pytest
 import penstock
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
+from penstock.prep.merge.merging import MergeResult
+from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.run.merge import merge_options, merge_run, merged_lines
 from penstock.run.run_config import RunConfig
-from penstock.store.merge.merging import MergeResult
-from penstock.store.merge.options import MergeOptions
-from penstock.store.merge.source.declared_types import DeclaredTypes
 from tests.prep.raw import enter_folder, events
 
 

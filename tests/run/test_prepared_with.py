@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.store.merge.inputs import write_batches
 
 import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.run.merge import merge_run, verify_run
 from tests.prep.raw import enter_folder
-from tests.store.merge.inputs import write_batches
 
 PREPARED: dict[str, Any] = {
     "splits": {"by": "group", "group_key": "player", "train": 0.5, "val": 0.5, "test": 0},

@@ -13,16 +13,14 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.observe.inspect_data import DataLook, Inspection, inspect_data, plain_value, short_value
+from penstock.prep.contents import ArrayContents, Block, Contents, Extremes, Part, contents_of
 from penstock.prep.profile import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX
+from penstock.readers.store_manifest import PREPARATION_NAME
 from penstock.run.model_dir import ModelDir
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger
-from penstock.store.contents.contents import ArrayContents, Block, Contents, Part
-from penstock.store.contents.extremes import Extremes
-from penstock.store.contents.finding import contents_of
-from penstock.store.manifest import PREPARATION_NAME
 
 _PATIENCE_SECONDS = 5.0
 _SHOWN_COLUMNS = 10

@@ -32,12 +32,12 @@ from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
 from penstock.readers.reading import read_blocks
+from penstock.readers.samples import Sample
 from penstock.readers.sections import ReadingSection
+from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
-from penstock.store.builder import Sample
-from penstock.store.checksums import file_checksum
-from penstock.store.schema import FEATURES, LABELS, MASKS, ArrayNames
+from penstock.runtime.checksums import file_checksum
 
 EXTRACT = "preprocessing.extract"
 Extract = Callable[[str], Iterable[Any]]

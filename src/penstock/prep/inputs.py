@@ -12,9 +12,9 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
 from penstock.readers.fingerprints import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
+from penstock.readers.store_manifest import InputRecord
 from penstock.readers.uris import Uri, is_uri
-from penstock.store.checksums import file_checksum
-from penstock.store.manifest import InputRecord
+from penstock.runtime.checksums import file_checksum
 
 INPUT_PATH = "preprocessing.input_path"
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from penstock.config.errors import ConfigError
 from penstock.prep.inputs import input_parts
+from penstock.prep.merge.staging import check_free, staging_folder, store_there
 from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
 from penstock.readers.files import DataFile
+from penstock.readers.store_manifest import MANIFEST_NAME
 from penstock.readers.uris import is_uri
-from penstock.store.manifest import MANIFEST_NAME
-from penstock.store.merge.replacing import store_there
-from penstock.store.merge.staging import check_free, staging_folder
 
 INTERMEDIATE_DIR = "preprocessing.intermediate_dir"
 OUTPUT_DIR = "preprocessing.output_dir"

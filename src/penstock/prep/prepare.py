@@ -30,14 +30,14 @@ from penstock.prep.sections import Executor, OnError, Preprocessing
 from penstock.prep.state_folder import LOG_NAME, Plan, StateFolder, decisive_settings, group_key_of
 from penstock.prep.tasks import Task, TaskContext, make_tasks, run_task
 from penstock.prep.watch import PrepSummary, Watch, WatchOptions
+from penstock.readers.batch_files import check_layout
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
+from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.memory import default_limit, tree_bytes
 from penstock.runtime.workers import PoolSize, WorkerPool
 from penstock.runtime.world import available_cores
-from penstock.store.batch_file.files import check_layout
-from penstock.store.manifest import MANIFEST_NAME, Manifest
-from penstock.store.schema import StoreSchema
 
 _COLUMNS = ("feature_columns", "feature_groups", "label_columns", "mask_columns")
 _NUM_WORKERS = "preprocessing.num_workers"

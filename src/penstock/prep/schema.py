@@ -16,11 +16,10 @@ from penstock.prep.sections import Preprocessing, SampleSchema
 from penstock.prep.tasks import FileFailed, end_fork_of, failing
 from penstock.prep.watch import advice_after
 from penstock.readers.files import DataFile
+from penstock.readers.samples import Sample, inferred_schema, label_type
+from penstock.readers.store_schema import FEATURES, ArraySpec, StoreSchema
 from penstock.runtime.worker_process import WorkerError
 from penstock.runtime.workers import Supervisor, WorkerEnd, WorkerPool
-from penstock.store.builder import Sample
-from penstock.store.inference import inferred_schema, label_type
-from penstock.store.schema import FEATURES, ArraySpec, StoreSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,18 @@ from penstock.prep.inputs import is_same_input
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Preprocessing, SplitBy
 from penstock.prep.tasks import TASKS_FOLDER, Task, TaskRecord, record_path
+from penstock.readers.batch_files import SUFFIXES
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
+from penstock.readers.store_manifest import (
+    MANIFEST_NAME,
+    PREPARATION_NAME,
+    DamagedFile,
+    read_document,
+    write_document,
+)
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import remove_partial
-from penstock.store.batch_file.files import SUFFIXES
-from penstock.store.damage import DamagedFile
-from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME
-from penstock.store.schema import StoreSchema
 
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"

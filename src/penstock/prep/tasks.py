@@ -22,13 +22,11 @@ from penstock.config.sizes import KIB, MIB
 from penstock.prep.extract import Arrays, Extraction, Item, in_one_line
 from penstock.prep.inputs import mark_input
 from penstock.prep.sections import OnError, Preprocessing, SplitBy
+from penstock.readers.batch_files import SUFFIXES, read_header, save_batch
 from penstock.readers.files import DataFile
-from penstock.store.batch_file.files import SUFFIXES, read_header, save_batch
-from penstock.store.batch_file.header import BatchRecord
-from penstock.store.builder import BatchBuilder
-from penstock.store.documents import read_document, write_document
-from penstock.store.manifest import InputRecord
-from penstock.store.schema import ArrayNames, StoreSchema
+from penstock.readers.samples import BatchBuilder
+from penstock.readers.store_manifest import BatchRecord, InputRecord, read_document, write_document
+from penstock.readers.store_schema import ArrayNames, StoreSchema
 
 TASKS_FOLDER = "tasks"
 _WANTED_TASKS = 256

@@ -8,6 +8,7 @@ from penstock.config.sizes import format_size
 from penstock.observe.tensorboard import warn_of_histograms
 from penstock.prep.prepare import Preview, preview
 from penstock.prep.watch import counted
+from penstock.readers.store_schema import ArraySpec
 from penstock.run.hooks import checked_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of
 from penstock.run.plan import plan_training, with_joined_batches
@@ -20,7 +21,6 @@ from penstock.run.training_parts import build_training
 from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import World
-from penstock.store.schema import ArraySpec
 from penstock.tensors.batch import Batch
 from penstock.training.step import StepOutcome
 from penstock.training.task_metrics import TaskMetrics

@@ -13,24 +13,23 @@ from penstock.config.load import apply_edits
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.config.write import section_data
 from penstock.observe.numbers import counted
+from penstock.prep.merge.merging import MergeResult
+from penstock.prep.merge.merging import merge as merge_files
+from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy
+from penstock.prep.merge.verify import verify
 from penstock.prep.places import OUTPUT_DIR, check_place
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
 from penstock.prep.state_folder import LOG_NAME
 from penstock.readers.files import DataFile
+from penstock.readers.store_manifest import MANIFEST_NAME, PREPARATION_NAME, Manifest
+from penstock.readers.store_schema import ArrayNames
 from penstock.run.run_config import RunConfig
 from penstock.runtime.durable import Journal
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, default_limit, limit_of, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.sections import MemorySection
-from penstock.store.manifest import MANIFEST_NAME, PREPARATION_NAME, Manifest
-from penstock.store.merge.checking.verifying import verify
-from penstock.store.merge.merging import MergeResult
-from penstock.store.merge.merging import merge as merge_files
-from penstock.store.merge.options import MergeOptions, SplitShares, check_strategy
-from penstock.store.merge.source.declared_types import DeclaredTypes
-from penstock.store.schema import ArrayNames
 
 COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
 _LIMIT_PARTS = 4

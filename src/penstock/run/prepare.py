@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
+from penstock.prep.merge.merging import MergeResult
 from penstock.prep.prepare import prepare as prepare_files
 from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.sections import BadRows, ReadingSection
@@ -22,7 +23,6 @@ from penstock.run.run_file import load_run
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed
-from penstock.store.merge.merging import MergeResult
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,182 @@
+"""Targets of many files: each task writes one for each split, in groups of rows of bounded size.
+
+    train/part-00000.parquet  train/part-00001.parquet  val/part-00000.parquet ...
+
+The samples are in the order of the names. An array is a column of numbers, or of lists of fixed size.
+"""
+
+import io
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, BinaryIO, Self, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.config.errors import DataError
+from penstock.config.sizes import MIB
+from penstock.prep.merge.batches import Rows
+from penstock.prep.merge.layouts import Key, Stretch
+from penstock.prep.merge.options import MergeOptions
+from penstock.readers.store_schema import ArraySpec, StoreSchema
+
+GROUP_BYTES = 4 * MIB
+"""Of a row group or record batch, before it is compressed."""
+
+_SUFFIXES = {"parquet": ".parquet", "ipc": ".arrow"}
+_PARQUET_CODECS: dict[str, Any] = {"none": "none", "zlib": "gzip", "zstd": "zstd", "lz4": "lz4"}
+
+
+def check_types(schema: StoreSchema, target: str) -> None:
+    """Refuse arrays that a target cannot hold, before anything is written."""
+    for spec in schema.arrays:
+        try:
+            _arrow_type(spec)
+            is_held = target != "parquet" or spec.width != 0
+        except (pa.ArrowNotImplementedError, ValueError):
+            is_held = False
+        if not is_held:
+            raise DataError(
+                f"array '{spec.name}' is {spec}, which target {target} does not hold; leave it out, or merge to npy"
+            )
+
+
+def _arrow_type(spec: ArraySpec) -> Any:
+    if spec.dtype.kind not in "fiub":
+        raise ValueError(f"{spec.dtype} is no number")
+    value_type: Any = pa.from_numpy_dtype(spec.dtype.newbyteorder("="))
+    if spec.width is None:
+        return value_type
+    return pa.list_(pa.field("item", value_type, nullable=False), spec.width)
+
+
+def _arrow_array(spec: ArraySpec, rows: Rows) -> Any:
+    if spec.width == 0:
+        return pa.array([[]] * len(rows), _arrow_type(spec))
+    values = pa.array(rows.reshape(-1).view(spec.dtype).astype(spec.dtype.newbyteorder("="), copy=False))
+    return values if spec.width is None else pa.FixedSizeListArray.from_arrays(values, type=_arrow_type(spec))
+
+
+class _CheckedFile(io.RawIOBase):
+    """Takes the checksum of what is written to a file, from front to back."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.crc, self.num_bytes = 0, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.crc = zlib.crc32(content, self.crc)
+        count = self._stream.write(content)
+        self.num_bytes += count
+        return count
+
+    def tell(self) -> int:
+        return self.num_bytes
+
+
+class PartFiles:
+    """The files of a task, opened when a split has its first samples."""
+
+    def __init__(self, folder: Path, number: int, schema: StoreSchema, options: MergeOptions) -> None:
+        self._folder, self._schema, self._options = folder, schema, options
+        self._name = f"part-{number:05d}{_SUFFIXES[options.target]}"
+        self._arrow_schema = pa.schema(
+            [pa.field(spec.name, _arrow_type(spec), nullable=False) for spec in schema.arrays]
+        )
+        self._files = ExitStack()
+        self._open: dict[str, tuple[_CheckedFile, Any]] = {}
+        self._groups: dict[str, dict[str, Rows]] = {}
+        """Samples of each split that wait until there are enough of them to be written at once."""
+        self._filled: dict[str, int] = {}
+        self.wrote: dict[Key, Stretch] = {}
+        """By split and file."""
+
+    @property
+    def group_rows(self) -> int:
+        return max(1, GROUP_BYTES // max(1, self._schema.row_bytes))
+
+    def write(self, split: str, columns: Mapping[str, Rows], num_rows: int) -> None:
+        """Add samples to a split."""
+        if split not in self._groups:
+            self._groups[split] = {
+                spec.name: np.empty((self.group_rows, spec.row_bytes), np.uint8)
+                for spec in self._schema.arrays
+            }
+            self._filled[split] = 0
+        done = 0
+        while done < num_rows:
+            filled = self._filled[split]
+            count = min(num_rows - done, self.group_rows - filled)
+            for name, rows in self._groups[split].items():
+                rows[filled : filled + count] = columns[name][done : done + count]
+            self._filled[split] += count
+            done += count
+            if self._filled[split] == self.group_rows:
+                self._write_group(split)
+
+    def _write_group(self, split: str) -> None:
+        if split not in self._open:
+            path = self._folder / split / self._name
+            path.parent.mkdir(exist_ok=True)
+            file = _CheckedFile(self._files.enter_context(path.open("wb")))
+            self._open[split] = file, self._writer(file)
+        filled, self._filled[split] = self._filled[split], 0
+        arrays = [_arrow_array(spec, self._groups[split][spec.name][:filled]) for spec in self._schema.arrays]
+        self._open[split][1].write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema))
+
+    def _writer(self, file: _CheckedFile) -> Any:
+        options = self._options
+        if options.target == "parquet":
+            return pq.ParquetWriter(
+                cast(IO[bytes], file),
+                self._arrow_schema,
+                compression=_PARQUET_CODECS[options.compression],
+                compression_level=options.level,
+                use_dictionary=False,
+                write_statistics=False,
+            )
+        name: Any = options.compression
+        codec = None if name == "none" else pa.Codec(name, compression_level=options.level)
+        write_options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
+        return pa.ipc.new_file(pa.PythonFile(file, "w"), self._arrow_schema, options=write_options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._files:
+            if error is not None:
+                return
+            for split, filled in self._filled.items():
+                if filled:
+                    self._write_group(split)
+            for split, (file, writer) in self._open.items():
+                writer.close()
+                self.wrote[split, f"{split}/{self._name}"] = file.num_bytes, file.crc
+
+
+def group_sizes(path: Path) -> list[int]:
+    """Samples of each row group or record batch of a file."""
+    if path.suffix == ".parquet":
+        metadata = pq.read_metadata(path)
+        return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
+        return [reader.get_batch(group).num_rows for group in range(reader.num_record_batches)]
+
+
+def read_group(path: Path, group: int) -> pa.Table:
+    """One of them, decoded."""
+    if path.suffix == ".parquet":
+        with pq.ParquetFile(path) as file:
+            return file.read_row_group(group)
+    with pa.OSFile(str(path), "rb") as source, pa.ipc.open_file(source) as reader:
+        return pa.Table.from_batches([reader.get_batch(group)])

@@ -1,0 +1,306 @@
+"""The files of a store whose bytes have known offsets before a value is written.
+
+    npy   X_train.npy  labels_train.npz (one member for each head)  masks_train.npz  X_val.npy ...
+    hdf5  train.h5 with a data set for each array
+
+A group of features, `strategic_features_{group}`, is X_{group}_train.npy. With `heads: npy` each head is a file of its
+own: labels_train/{head}.npy. An array that is none of features, labels and masks is `{name}_train.npy`.
+
+Files are made at their full size, and values go to their offsets in any order, by any process, and again after a kill.
+The headers of an archive need the checksums of its members: `finish_archive` writes them at the end.
+"""
+
+import errno
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.merge.options import MergeOptions
+from penstock.readers.batch_layouts import ALIGNMENT_BYTES
+from penstock.readers.npy_members import npy_header
+from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.runtime.checksums import joined_checksum
+from penstock.runtime.durable import PARTIAL_SUFFIX
+
+Key = tuple[str, str]
+"""Split and array."""
+Stretch = tuple[int, int]
+"""Number of bytes, and their CRC-32."""
+
+_LOCAL_HEADER_BYTES, _ZIP64_FIELD_BYTES = 30, 20
+_PADDING_FIELD = struct.Struct("<2H")
+_PADDING_ID = 0xD935
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where the values of one array of one split lie."""
+
+    array: ArraySpec
+    split: str
+    num_rows: int
+    file: str
+    """Relative to the store."""
+    offset: int
+    member: str | None = None
+    """Its name in a file that has several."""
+
+    @property
+    def num_bytes(self) -> int:
+        return self.num_rows * self.array.row_bytes
+
+
+Extents = dict[Key, Extent]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """A file of a split, and the arrays in it."""
+
+    name: str
+    split: str
+    num_rows: int
+    members: tuple[tuple[str | None, ArraySpec], ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Of its values."""
+        return self.num_rows * sum(spec.row_bytes for _, spec in self.members)
+
+    @property
+    def is_archive(self) -> bool:
+        return self.name.endswith(".npz")
+
+
+def store_files(
+    schema: StoreSchema, split_counts: Mapping[str, int], options: MergeOptions
+) -> tuple[StoreFile, ...]:
+    """All files of a store; none where the target is many files. Arrays that the target cannot hold are refused."""
+    if options.has_part_files:
+        from penstock.prep.merge.arrow_parts import check_types
+
+        check_types(schema, options.target)
+        return ()
+    if options.target == "hdf5":
+        _check_hdf5(schema)
+        members = tuple((spec.name, spec) for spec in schema.arrays)
+        return tuple(StoreFile(f"{split}.h5", split, count, members) for split, count in split_counts.items())
+    files = _npy_files(schema, split_counts, options.heads == "npz")
+    taken: set[str] = set()
+    for file in files:
+        if file.name in taken:
+            raise DataError(
+                f"array '{file.members[0][1].name}' would be the file {file.name}, which is that of another array; "
+                "give it another name"
+            )
+        taken.add(file.name)
+    return tuple(files)
+
+
+def _npy_files(schema: StoreSchema, split_counts: Mapping[str, int], has_archives: bool) -> list[StoreFile]:
+    files = []
+    for split, count in split_counts.items():
+        for stem, heads in _stems(schema):
+            if list(heads) == [None]:
+                _check_file_name(stem, heads[None].name)
+                files.append(StoreFile(f"{stem}_{split}.npy", split, count, ((None, heads[None]),)))
+            elif has_archives:
+                for head, spec in heads.items():
+                    _check_member_name(str(head), spec.name)
+                files.append(StoreFile(f"{stem}_{split}.npz", split, count, tuple(heads.items())))
+            else:
+                for head, spec in heads.items():
+                    _check_file_name(str(head), spec.name)
+                    files.append(StoreFile(f"{stem}_{split}/{head}.npy", split, count, ((None, spec),)))
+    return files
+
+
+def _stems(schema: StoreSchema) -> list[tuple[str, dict[str | None, ArraySpec]]]:
+    """What file names begin with, and which arrays they have, by head; None where it is not of a head."""
+    names = schema.names
+    heads: dict[str, dict[str | None, ArraySpec]] = {"labels": {}, "masks": {}}
+    alone: list[tuple[str, dict[str | None, ArraySpec]]] = []
+    for spec in schema.arrays:
+        if spec.name.startswith(names.labels):
+            heads["labels"][spec.name.removeprefix(names.labels)] = spec
+        elif spec.name.startswith(names.masks):
+            heads["masks"][spec.name.removeprefix(names.masks)] = spec
+        else:
+            is_features = spec.name == names.features or spec.name.startswith(f"{names.features}_")
+            stem = f"X{spec.name.removeprefix(names.features)}" if is_features else spec.name
+            alone.append((stem, {None: spec}))
+    return alone + [(stem, found) for stem, found in heads.items() if found]
+
+
+def _is_name(name: str) -> bool:
+    """Names come from files that anybody may have written: none may lead out of the store, or hide in it."""
+    return bool(name) and name[0] != "." and name.isprintable()
+
+
+def _check_file_name(name: str, array: str, what: str = "a file of its own") -> None:
+    if not _is_name(name) or any(separator in name for separator in "/\\"):
+        raise DataError(
+            f"array {array!r} cannot be {what}: {name!r} is no name of one; give it a name without / and \\ "
+            "that does not begin with a dot"
+        )
+
+
+def _check_member_name(name: str, array: str) -> None:
+    if "\\" in name or not all(_is_name(part) for part in name.split("/")):
+        raise DataError(
+            f"array {array!r} cannot be in an .npz file: {name!r} is no name of a member; give it a name without \\ "
+            "that does not begin with a dot"
+        )
+
+
+def lay_out(files: Sequence[StoreFile], folder: Path) -> Extents:
+    """Make all files at their full size, unless they are there; returns where values go."""
+    extents = []
+    for file in files:
+        if file.name.endswith(".h5"):
+            extents += _lay_out_hdf5(file, folder)
+            continue
+        position, header = 0, b""
+        for member, spec in file.members:
+            header = npy_header(spec.dtype, spec.shape(file.num_rows))
+            if file.is_archive:
+                position += _member_header_bytes(f"{member}.npy", position)
+            extent = Extent(spec, file.split, file.num_rows, file.name, position + len(header), member)
+            position = extent.offset + extent.num_bytes
+            extents.append(extent)
+        reserve(folder / file.name, position, b"" if file.is_archive else header)
+    return {(extent.split, extent.array.name): extent for extent in extents}
+
+
+def reserve(path: Path, num_bytes: int, beginning: bytes = b"") -> None:
+    """Make a file of that size whose bytes on disk nobody else can take any more; its bytes stay if it is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        os.ftruncate(descriptor, num_bytes)
+        if num_bytes:
+            try:
+                os.posix_fallocate(descriptor, 0, num_bytes)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # this file system cannot
+                    raise
+        os.pwrite(descriptor, beginning, 0)
+    finally:
+        os.close(descriptor)
+
+
+def finish_archive(path: Path, extents: Sequence[Extent], checksums: Mapping[Key, int]) -> None:
+    """Write the headers of members whose values are there, and the directory; the same on every day."""
+    infos = []
+    position = 0
+    with path.open("r+b") as stream:
+        for extent in extents:
+            header = npy_header(extent.array.dtype, extent.array.shape(extent.num_rows))
+            info = zipfile.ZipInfo(f"{extent.member}.npy")
+            info.header_offset = position
+            info.external_attr = 0o600 << 16
+            info.file_size = info.compress_size = len(header) + extent.num_bytes
+            values = checksums[extent.split, extent.array.name]
+            info.CRC = joined_checksum(zlib.crc32(header), values, extent.num_bytes)
+            padding = _member_header_bytes(info.filename, position) - _header_bytes(info.filename)
+            info.extra = _PADDING_FIELD.pack(_PADDING_ID, padding) + bytes(padding)
+            stream.seek(position)
+            stream.write(info.FileHeader(zip64=True) + header)
+            position = extent.offset + extent.num_bytes
+            infos.append(info)
+        stream.truncate(position)
+        # Appending to what is no archive yet, zipfile writes a directory of all members that it knows.
+        with zipfile.ZipFile(stream, "a") as archive:
+            archive.filelist += infos
+
+
+def _header_bytes(name: str) -> int:
+    return _LOCAL_HEADER_BYTES + len(name.encode()) + _ZIP64_FIELD_BYTES + _PADDING_FIELD.size
+
+
+def _member_header_bytes(name: str, start: int) -> int:
+    """Padded so that values begin at multiples of 64 bytes: they can be mapped."""
+    end = start + _header_bytes(name)
+    return end + -end % ALIGNMENT_BYTES - start
+
+
+def checksum_of(path: Path, extents: Sequence[Extent], checksums: Mapping[Key, int]) -> int:
+    """Of a whole file, from those of its values; what lies between is read here."""
+    crc = position = 0
+    with path.open("rb", buffering=0) as stream:
+        end_of_file = stream.seek(0, os.SEEK_END)
+
+        def add_until(end: int) -> int:
+            return (
+                zlib.crc32(os.pread(stream.fileno(), end - position, position), crc)
+                if end > position
+                else crc
+            )
+
+        for extent in sorted(extents, key=lambda extent: extent.offset):
+            if extent.num_bytes:
+                crc = add_until(extent.offset)
+                crc = joined_checksum(crc, checksums[extent.split, extent.array.name], extent.num_bytes)
+                position = extent.offset + extent.num_bytes
+        return add_until(end_of_file)
+
+
+def _check_hdf5(schema: StoreSchema) -> None:
+    h5py = _h5py()
+    for spec in schema.arrays:
+        _check_file_name(spec.name, spec.name, "a data set")
+        try:
+            h5py.h5t.py_create(spec.dtype, logical=True)
+        except TypeError as error:
+            raise DataError(
+                f"array '{spec.name}' is {spec}, which target hdf5 does not hold; leave it out, or merge to npy"
+            ) from error
+
+
+def _lay_out_hdf5(file: StoreFile, folder: Path) -> list[Extent]:
+    """The library lays out the file once, empty and sparse, and says where values belong."""
+    h5py = _h5py()
+    path, partial = folder / file.name, folder / f"{file.name}{PARTIAL_SUFFIX}"
+    try:
+        if not path.exists():
+            with h5py.File(partial, "w", alignment_threshold=1, alignment_interval=ALIGNMENT_BYTES) as made:
+                for _, spec in file.members:
+                    how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                    how.set_layout(h5py.h5d.CONTIGUOUS)
+                    how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+                    how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+                    how.set_obj_track_times(False)
+                    kind = h5py.h5t.py_create(spec.dtype, logical=True)
+                    space = h5py.h5s.create_simple(spec.shape(file.num_rows))
+                    h5py.h5d.create(made.id, spec.name.encode(), kind, space, how)
+            partial.rename(path)
+        with h5py.File(path, "r") as made:
+            offsets = [made[spec.name].id.get_offset() for _, spec in file.members]
+    except (OSError, RuntimeError) as error:
+        # The library tells of its own workings, in several lines.
+        number = error.errno if isinstance(error, OSError) else None
+        reason = os.strerror(number) if number else str(error).partition("\n")[0]
+        raise DataError(
+            f"{folder}: an empty HDF5 file of the size of {file.name} cannot be made there: {reason}; mend that, or "
+            "merge to npy"
+        ) from error
+    num_bytes = path.stat().st_size
+    reserve(path, num_bytes)
+    return [
+        Extent(spec, file.split, file.num_rows, file.name, num_bytes if offset is None else offset, member)
+        for (member, spec), offset in zip(file.members, offsets, strict=True)
+    ]
+
+
+def _h5py() -> Any:
+    try:
+        import h5py  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ConfigError.at("target", "hdf5 needs h5py; install penstock[hdf5], or choose npy") from error
+    return h5py

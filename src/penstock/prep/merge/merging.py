@@ -1,0 +1,328 @@
+"""From batch files to one store, in two passes and a few megabytes."""
+
+import errno
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.prep.merge.batches import adding_cure, find_batches
+from penstock.prep.merge.copy import Wrote, accumulate_batches, copy_batches, copy_to_parts
+from penstock.prep.merge.document import finished_store
+from penstock.prep.merge.layouts import Extents, lay_out, reserve
+from penstock.prep.merge.options import MergeOptions, check_strategy
+from penstock.prep.merge.plan import MergePlan, plan_merge
+from penstock.prep.merge.shuffle import (
+    SCATTERED_NAME,
+    Buckets,
+    gather,
+    gather_to_parts,
+    plan_buckets,
+    scatter,
+)
+from penstock.prep.merge.splits import split_warnings
+from penstock.prep.merge.staging import (
+    check_free,
+    check_space,
+    difference,
+    has_all_files,
+    locked,
+    publish,
+    remove_leftovers,
+    remove_others,
+    staging_folder,
+    store_there,
+)
+from penstock.readers.store_manifest import MANIFEST_NAME, read_store
+from penstock.runtime.durable import PARTIAL_SUFFIX, sync_path, write_durably
+from penstock.runtime.progress import ProgressLogger
+from penstock.runtime.workers import Supervisor, WorkerPool, map_in_threads
+
+MARKER_FOLDER = ".done"
+
+_STAGING_VERSION = 2
+"""Counts up when what a killed merge left cannot be continued."""
+_COPYING_THREADS = 2
+"""One takes checksums while the other waits for its files. A shuffle fills all its memory with one task at a time, and
+what writes Parquet and Arrow files takes more memory in two threads, but no less time."""
+_MAX_UNMARKED = 4
+"""Tasks whose bytes may be on their way to the disk while the next runs; more would pile up in the page cache."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge made."""
+
+    output_dir: Path
+    num_samples: dict[str, int]
+    """In each split."""
+    num_bytes: int
+    num_batches: int
+    num_tasks: int
+    kept_tasks: int
+    """What a killed merge had done before."""
+    seconds: float
+    was_whole: bool = False
+    """Whether the same store was there already, so that nothing was written."""
+    replaced: str | None = None
+    """What was other in the store that was there before; None: there was none, or the same."""
+
+
+def merge(
+    intermediate_dir: str | Path,
+    output_dir: str | Path,
+    strategy: str = "sequential",
+    *,
+    options: MergeOptions | None = None,
+    progress: ProgressLogger | None = None,
+    replace: bool = True,
+    restart: bool = False,
+) -> MergeResult:
+    """Make one store of all batch files of a folder; it is whole when its manifest.json is there.
+
+    A killed merge is continued by the next one with the same files and options. `progress` counts samples. The same
+    store is left as it is, by the sizes of its files; `restart` writes it anew. Without `replace` a store that is
+    another is refused.
+    """
+    began_at = time.monotonic()
+    options = options or MergeOptions()
+    check_strategy(strategy, options)
+    source, target = Path(intermediate_dir), Path(output_dir)
+    if source.resolve() == target.resolve():
+        raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
+    with adding_cure(source):
+        batches, source_samples = find_batches(source, options.names, options.allow_pickle, options.types)
+        plan = plan_merge(batches, options, source_samples)
+        if progress is not None:
+            progress.total = batches.total_samples
+        for warning in split_warnings(batches, options.splits, plan.split_counts, plan.num_inputs):
+            logger.warning("%s", warning)
+        before = store_there(target)
+        other = None if before is None else difference(before, plan)
+        if other is not None and not replace:
+            raise ConfigError(
+                f"{target}: holds a store with {other}; write over it with replace=True, or choose another output_dir"
+            )
+        is_whole = bool(before) and other is None and not restart and has_all_files(target, before or {})
+        num_tasks = kept_tasks = 0
+        if is_whole:
+            remove_leftovers(target)
+        else:
+            num_tasks, kept_tasks = _merge_to(plan, target, strategy == "accumulative", restart, progress)
+    return MergeResult(
+        output_dir=target,
+        num_samples=plan.split_counts,
+        num_bytes=sum(item["num_bytes"] for item in read_store(target)["files"]),
+        num_batches=len(batches),
+        num_tasks=num_tasks,
+        kept_tasks=kept_tasks,
+        seconds=time.monotonic() - began_at,
+        was_whole=is_whole,
+        replaced=other,
+    )
+
+
+def _merge_to(
+    plan: MergePlan, target: Path, is_accumulative: bool, restart: bool, progress: ProgressLogger | None
+) -> tuple[int, int]:
+    """Returns the number of tasks, and how many were done before."""
+    buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
+    tasks = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
+    staging = staging_folder(target, f"{plan.fingerprint}-{tasks}-{_STAGING_VERSION}")
+    check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), staging)
+    with _clear_errors(target), locked(target):
+        remove_others(target, None if restart else staging)
+        check_free(target, plan.file_names, staging)
+        work = _Work(plan, staging, buckets, is_accumulative)
+        kept = work.num_tasks
+        if not (staging / MANIFEST_NAME).exists():
+            kept = _write_store(work, progress)
+        publish(staging, target, plan.options.durable)
+        return work.num_tasks, kept
+
+
+@contextmanager
+def _clear_errors(output_dir: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+        raise DataError(
+            f"{output_dir}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
+            "merge again: it goes on with what is done"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work: it can be done in any process, and again after a kill, with the same bytes."""
+
+    number: int
+    kind: str
+    """copy, scatter, gather or accumulate."""
+    chosen: range
+    """Batches to copy or scatter, buckets to gather."""
+    num_samples: int
+    """That come to their final offsets by it."""
+
+    def __str__(self) -> str:
+        return f"part {self.number} of the merge"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """All that a process must know to do any task."""
+
+    plan: MergePlan
+    folder: Path
+    buckets: Buckets | None
+    """Of a shuffle in bounded memory."""
+    is_accumulative: bool
+
+    @cached_property
+    def phases(self) -> list[list[Task]]:
+        """All tasks; those of a phase may run at once, and must be done before the next begins."""
+        counts = self.plan.batches.num_samples
+        if self.is_accumulative:
+            return [[Task(0, "accumulate", range(len(counts)), int(counts.sum()))]]
+        if self.buckets is None:
+            parts = enumerate(self.plan.parts())
+            return [
+                [
+                    Task(number, "copy", part, int(counts[part.start : part.stop].sum()))
+                    for number, part in parts
+                ]
+            ]
+        scattered = [Task(number, "scatter", part, 0) for number, part in enumerate(self.buckets.parts)]
+        gathered = [
+            Task(number, "gather", part, self.buckets.bounds(part[-1])[1] - self.buckets.bounds(part[0])[0])
+            for number, part in enumerate(self.buckets.gather_parts(), len(scattered))
+        ]
+        return [scattered, gathered]
+
+    @property
+    def num_tasks(self) -> int:
+        return sum(len(phase) for phase in self.phases)
+
+    def files_of(self, task: Task, wrote: Wrote, extents: Extents) -> set[str]:
+        """The files that a task has written to; and the folders, where it has made new ones in them."""
+        if task.kind == "scatter":
+            return {SCATTERED_NAME}
+        if self.plan.options.has_part_files:
+            return {name for split, file in wrote for name in (split, file)}
+        return {extents[key].file for key in wrote}
+
+
+def _run_task(work: _Work, extents: Extents, task: Task, _send: Any = None) -> tuple[Task, Wrote]:
+    plan, folder, buckets = work.plan, work.folder, work.buckets
+    has_part_files = plan.options.has_part_files
+    if task.kind == "accumulate":
+        return task, accumulate_batches(plan, folder, extents)
+    if buckets is None:
+        if has_part_files:
+            return task, copy_to_parts(plan, folder, task.number, task.chosen)
+        return task, copy_batches(plan, folder, extents, task.chosen)
+    if task.kind == "scatter":
+        scatter(plan, buckets, folder, task.number)
+        return task, {}
+    if has_part_files:
+        return task, gather_to_parts(plan, buckets, folder, task.number - len(buckets.parts), task.chosen)
+    return task, gather(plan, buckets, folder, extents, task.chosen)
+
+
+def _write_store(work: _Work, progress: ProgressLogger | None) -> int:
+    """Do what is not done of a merge, and write the manifest; returns how many tasks were done before."""
+    folder, durable = work.folder, work.plan.options.durable
+    markers = folder / MARKER_FOLDER
+    markers.mkdir(parents=True, exist_ok=True)
+    done = _read_markers(markers)
+    kept = len(done)
+    extents = lay_out(work.plan.files, folder)
+    if work.buckets is not None and kept < work.num_tasks:
+        reserve(folder / SCATTERED_NAME, work.buckets.num_bytes)
+    if durable:
+        _sync_folders(folder)  # so that no task is marked whose file might be gone after a power cut
+    if progress is not None:
+        progress.advance(
+            sum(task.num_samples for phase in work.phases for task in phase if task.number in done)
+        )
+    unmarked: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1, "penstock-merge-markers") as marking:
+        for phase in work.phases:
+            for task, wrote in _run(work, extents, [task for task in phase if task.number not in done]):
+                done[task.number] = wrote
+                files = work.files_of(task, wrote, extents)
+                unmarked.append(marking.submit(_mark, folder, task.number, wrote, files, durable))
+                while len(unmarked) > _MAX_UNMARKED or (unmarked and unmarked[0].done()):
+                    unmarked.popleft().result()
+                if progress is not None:
+                    progress.advance(task.num_samples)
+        while unmarked:
+            unmarked.popleft().result()
+    (folder / SCATTERED_NAME).unlink(missing_ok=True)
+    manifest = finished_store(work.plan, folder, extents, done)
+    partial_path = folder / f"{MANIFEST_NAME}{PARTIAL_SUFFIX}"
+    if durable:
+        _sync_folders(folder)
+        write_durably(partial_path, manifest)
+    else:
+        partial_path.write_bytes(manifest)
+    partial_path.rename(folder / MANIFEST_NAME)
+    return kept
+
+
+class _MergeSupervisor(Supervisor[Task]):
+    memory_cure = "lower merge_workers, or raise memory.limit"
+    other_cure = "merge again: it goes on with what is done"
+
+
+def _run(work: _Work, extents: Extents, tasks: Sequence[Task]) -> Iterator[tuple[Task, Wrote]]:
+    """Do tasks, some at once; the first error ends all."""
+    run = partial(_run_task, work, extents)
+    num_processes = min(work.plan.options.workers, len(tasks))
+    if num_processes > 1:
+        with WorkerPool(run, num_processes, _MergeSupervisor()) as pool:
+            yield from (result for _, result in pool.run(tasks))
+    elif tasks and tasks[0].kind == "copy" and not work.plan.options.has_part_files:
+        yield from map_in_threads(run, tasks, _COPYING_THREADS)
+    else:
+        yield from map(run, tasks)
+
+
+def _mark(folder: Path, number: int, wrote: Wrote, files: set[str], durable: bool) -> None:
+    """First the bytes of a task go to disk, then its marker, so that a marker is never untrue."""
+    path = folder / MARKER_FOLDER / f"{number:05d}.json"
+    content = json.dumps([[*key, *stretch] for key, stretch in wrote.items()]).encode()
+    partial_path = path.with_suffix(PARTIAL_SUFFIX)
+    if durable:
+        for name in sorted(files):
+            sync_path(folder / name)
+        write_durably(partial_path, content)
+    else:
+        partial_path.write_bytes(content)
+    partial_path.rename(path)
+
+
+def _read_markers(markers: Path) -> dict[int, Wrote]:
+    return {
+        int(path.stem): {
+            (split, name): (num_bytes, crc) for split, name, num_bytes, crc in json.loads(path.read_bytes())
+        }
+        for path in sorted(markers.glob("*.json"))
+    }
+
+
+def _sync_folders(folder: Path) -> None:
+    """Wait until the names of all files are on disk."""
+    for path in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+        sync_path(path)

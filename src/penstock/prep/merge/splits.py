@@ -1,0 +1,274 @@
+"""Which split a sample belongs to, computed from seed and position when it is needed; nothing is kept per sample."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import DataError
+from penstock.prep.merge.batches import Batches
+from penstock.prep.merge.options import SplitShares
+from penstock.readers.batch_files import read_array, read_header
+from penstock.readers.store_manifest import MANIFEST_NAME
+
+Keys = NDArray[np.uint64]
+SplitNumbers = NDArray[np.uint8]
+"""A split for each sample of a batch: its index among the names."""
+
+_CHUNK_ROWS = 1 << 16
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+_KEY_BITS = 64
+_DIGIT_BITS = 16
+_FAR = 0.05
+"""Of all samples: a split that has so many more or fewer than its share gets a warning."""
+
+
+class KeyStream:
+    """A random number for every sample, from its position in the data alone: those of SplitMix64.
+
+    Any process can compute the numbers of any samples at any time. No two samples have the same, so that their order is
+    never in doubt.
+    """
+
+    def __init__(self, purpose: str, seed: int) -> None:
+        digest = hashlib.blake2b(f"{purpose}:{seed}".encode(), digest_size=8).digest()
+        self._start = np.uint64(int.from_bytes(digest, "little"))
+
+    def of_rows(self, first: int, count: int) -> Keys:
+        return self.at_rows(np.arange(first, first + count))
+
+    def at_rows(self, rows: NDArray[np.int64]) -> Keys:
+        return self.of_values((rows + 1).astype(np.uint64))
+
+    def of_values(self, values: Keys) -> Keys:
+        """Those that belong to numbers instead of positions; equal ones get the same."""
+        keys = values * _STEP
+        keys += self._start
+        for shift, multiplier in zip(_SHIFTS[:2], _MULTIPLIERS, strict=True):
+            keys ^= keys >> shift
+            keys *= multiplier
+        keys ^= keys >> _SHIFTS[2]
+        return keys
+
+    def bound(self, num_rows: int, rank: int) -> int:
+        """The number that exactly `rank` of the samples are below.
+
+        Digit by digit, from the highest: the digit in which the rank falls is kept, until so few samples are left that
+        they can be sorted. More than 65,536 numbers are never in memory.
+        """
+        if rank >= num_rows:
+            return 1 << _KEY_BITS
+        prefix, left_bits, num_left = 0, _KEY_BITS, num_rows
+        while num_left > _CHUNK_ROWS:
+            left_bits -= _DIGIT_BITS
+            counts = np.zeros(1 << _DIGIT_BITS, np.int64)
+            for found in self._with_prefix(num_rows, prefix, left_bits + _DIGIT_BITS):
+                digits = (found >> np.uint64(left_bits)) & np.uint64((1 << _DIGIT_BITS) - 1)
+                counts += np.bincount(digits.astype(np.int64), minlength=1 << _DIGIT_BITS)
+            ends = np.cumsum(counts)
+            digit = int(np.searchsorted(ends, rank, side="right"))
+            rank -= int(ends[digit] - counts[digit])
+            prefix, num_left = prefix << _DIGIT_BITS | digit, int(counts[digit])
+        left = np.concatenate([*self._with_prefix(num_rows, prefix, left_bits)])
+        return int(np.sort(left)[rank])
+
+    def _with_prefix(self, num_rows: int, prefix: int, left_bits: int) -> Iterator[Keys]:
+        """The numbers of all samples that are `prefix` without their last bits, some at a time."""
+        for first in range(0, num_rows, _CHUNK_ROWS):
+            keys = self.of_rows(first, min(_CHUNK_ROWS, num_rows - first))
+            yield keys if left_bits == _KEY_BITS else keys[keys >> np.uint64(left_bits) == np.uint64(prefix)]
+
+
+class Splitter(Protocol):
+    """Knows the splits of all samples."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def numbers(self, batch: int) -> SplitNumbers | int:
+        """The splits of the samples of a batch; one number where all have the same."""
+        ...
+
+
+@dataclass(frozen=True)
+class _OneSplit:
+    names: tuple[str, ...] = ("train",)
+
+    def numbers(self, batch: int) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class _ByFile:
+    names: tuple[str, ...]
+    by_source: SplitNumbers
+    source_ends: NDArray[np.int64]
+    """For each input file, the sample after its last."""
+    first_rows: NDArray[np.int64]
+
+    def numbers(self, batch: int) -> SplitNumbers | int:
+        first, end = self.first_rows[batch : batch + 2].tolist()
+        first_source, last_source = np.searchsorted(
+            self.source_ends, [first, max(first, end - 1)], side="right"
+        )
+        splits = self.by_source[first_source : last_source + 1]
+        if (splits == splits[:1]).all():  # few batches have samples of several files
+            return int(splits[0]) if len(splits) else 0
+        sources = np.searchsorted(self.source_ends, np.arange(first, end), side="right")
+        return np.take(self.by_source, sources)
+
+
+@dataclass(frozen=True)
+class _BySample:
+    """The shares are exact."""
+
+    names: tuple[str, ...]
+    keys: KeyStream
+    bounds: tuple[int, ...]
+    """The lowest random number of every split but the first."""
+    first_rows: NDArray[np.int64]
+
+    def numbers(self, batch: int) -> SplitNumbers:
+        first, end = self.first_rows[batch : batch + 2].tolist()
+        return _between(self.keys.of_rows(first, end - first), self.bounds)
+
+
+@dataclass(frozen=True)
+class _ByGroup:
+    """The shares are those of the groups, as chance has it."""
+
+    names: tuple[str, ...]
+    keys: KeyStream
+    bounds: tuple[int, ...]
+    batches: Batches
+
+    def numbers(self, batch: int) -> SplitNumbers:
+        header = read_header(self.batches.paths[batch])
+        groups = read_array(header, header.array(self.batches.schema.names.groups))
+        return _between(self.keys.of_values(groups.astype(np.uint64, copy=False)), self.bounds)
+
+
+def _between(keys: Keys, bounds: Sequence[int]) -> SplitNumbers:
+    numbers = np.zeros(len(keys), np.uint8)
+    for bound in bounds:
+        if bound < 1 << _KEY_BITS:
+            numbers += keys >= np.uint64(bound)
+    return numbers
+
+
+def splitter_of(
+    batches: Batches, splits: SplitShares | None, seed: int, source_samples: NDArray[np.int64]
+) -> Splitter:
+    """The splitter that was asked for. `source_samples`: how many samples each input file gave."""
+    groups = batches.schema.names.groups
+    spec = batches.schema.spec(groups) if groups in batches.schema else None
+    if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
+        raise DataError(
+            f"{batches.paths[0]}: array '{groups}' is {spec}; that name is for what keeps samples together in splits, "
+            "one whole number per sample: give it another"
+        )
+    if spec and len(batches.schema.arrays) == 1:
+        raise DataError(f"{batches.paths[0]}: has no array but '{groups}', of which nothing is in a store")
+    if splits is None:
+        return _OneSplit()
+    shares, names = splits.shares, tuple(splits.shares)
+    keys = KeyStream(f"split by {splits.by}", seed)
+    if splits.by == "file":
+        by_source = files_to_splits(source_samples, list(shares.values()), keys)
+        return _ByFile(names, by_source, np.cumsum(source_samples), batches.first_rows)
+    if splits.by == "group":
+        if spec is None:
+            raise DataError(
+                f"{batches.paths[0]}: has no array '{groups}', so that samples cannot be kept together in groups; "
+                "give splits.group_key to penstock prep, or split by sample or file"
+            )
+        bounds = tuple(round(end * (1 << _KEY_BITS)) for end in _ends(shares.values()))
+        return _ByGroup(names, keys, bounds, batches)
+    total = batches.total_samples
+    ranks = _ends(exact_counts(shares, total).values())
+    return _BySample(names, keys, tuple(keys.bound(total, int(rank)) for rank in ranks), batches.first_rows)
+
+
+def _ends(sizes: Iterable[float]) -> list[float]:
+    """Where all but the last end, if they lie one after the other."""
+    return list(accumulate(sizes))[:-1]
+
+
+def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
+    """Whole numbers of samples nearest to the shares: what is left over goes where most was cut off.
+
+    >>> exact_counts({"train": 0.8, "val": 0.1, "test": 0.1}, 13)
+    {'train': 11, 'val': 1, 'test': 1}
+    """
+    counts = {name: int(share * total) for name, share in shares.items()}
+    by_rest = sorted(shares, key=lambda name: counts[name] - shares[name] * total)
+    for name in by_rest[: total - sum(counts.values())]:
+        counts[name] += 1
+    return counts
+
+
+def files_to_splits(num_samples: NDArray[np.int64], shares: Sequence[float], keys: KeyStream) -> SplitNumbers:
+    """The split of each input file: from large to small, about equal ones in random order, each where most is missing.
+
+    No split has more or fewer samples than its share by more than the largest file has. One that gets no file so takes
+    the smallest of the split that is furthest above its share, where that keeps both as near.
+    """
+    total, largest = int(num_samples.sum()), int(num_samples.max(initial=0))
+    missing = [share * total for share in shares]
+    splits = np.zeros(len(num_samples), np.uint8)
+    sizes = num_samples.tolist()
+    # The small ones even out what the large ones have left; less than double is about the same size.
+    doublings = np.frexp(num_samples.astype(np.float64))[1]
+    for file in np.lexsort((keys.of_rows(0, len(num_samples)), -doublings)).tolist():
+        split = missing.index(max(missing))
+        splits[file] = split
+        missing[split] -= sizes[file]
+    for empty in range(len(shares)):
+        if num_samples[splits == empty].any():
+            continue
+        giver = missing.index(min(missing))
+        files = np.flatnonzero((splits == giver) & (num_samples > 0))
+        if len(files) < 2:
+            continue
+        smallest = int(files[np.argmin(num_samples[files])])
+        if missing[giver] + sizes[smallest] <= largest:
+            splits[smallest] = empty
+            missing[giver] += sizes[smallest]
+            missing[empty] -= sizes[smallest]
+    return splits
+
+
+def split_warnings(
+    batches: Batches, splits: SplitShares | None, counts: Mapping[str, int], num_inputs: int | None
+) -> Iterator[str]:
+    """One line for each split without samples, and one where shares are far from those that were asked for.
+
+    And one where nobody knows which samples are of the same file (`num_inputs` is None), or where their groups are
+    used for nothing.
+    """
+    total, groups = batches.total_samples, batches.schema.names.groups
+    if groups in batches.schema and (splits is None or splits.by != "group"):
+        yield f"array '{groups}' is left out: it only tells splits by group which samples stay together"
+    if splits is None or not total:
+        return
+    if splits.by == "file" and num_inputs is None:
+        yield f"splits by file: no {MANIFEST_NAME} tells which input files samples are of: each batch file is one"
+    num_files = len(batches) if num_inputs is None else num_inputs
+    reasons = {
+        "sample": f"its share of {total:,} samples is less than one",
+        "group": "no group came to it; give more groups, or split by sample",
+        "file": f"there are too few input files ({num_files:,}); give more, or split by sample",
+    }
+    for name, count in counts.items():
+        if not count:
+            yield f"split {name} is empty: {reasons[splits.by]}"
+    if any(abs(counts[name] - share * total) > _FAR * total for name, share in splits.shares.items()):
+        found = ", ".join(f"{name} {count / total:.2f}" for name, count in counts.items())
+        wanted = ", ".join(f"{share:g}" for share in splits.shares.values())
+        yield f"shares by {splits.by} are {found}, not {wanted}: too few {splits.by}s to come nearer"

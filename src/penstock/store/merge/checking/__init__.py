@@ -1,1 +1,0 @@
-"""Whether a store is what it should be."""

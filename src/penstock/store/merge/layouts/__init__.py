@@ -1,1 +1,0 @@
-"""What the files of a store look like, for every target."""

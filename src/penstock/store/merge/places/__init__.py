@@ -1,1 +1,0 @@
-"""Which sample goes to which split, and to which place in it."""

@@ -1,1 +1,0 @@
-"""What is merged: batch files, their headers, and their samples as bytes."""

@@ -1,0 +1,105 @@
+"""A store in random order, through a bounded memory."""
+
+import re
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import ConfigError
+from penstock.config.sizes import MIB, parse_size
+from penstock.prep.merge.batches import find_batches
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.plan import plan_merge
+from penstock.prep.merge.shuffle import plan_buckets
+from penstock.readers.batch_files import save_batch
+from tests.prep.merge.inputs import all_bytes
+
+WIDTH = 500
+
+
+def write_numbered(folder, sizes, **how):
+    """Samples that know their number, wide enough to need several buckets of a megabyte."""
+    folder.mkdir()
+    first = 0
+    for place, size in enumerate(sizes):
+        numbers = np.arange(first, first + size)
+        features = np.repeat(numbers.astype(np.float32)[:, None], WIDTH, axis=1)
+        arrays = {"strategic_features": features, "labels_number": numbers.astype(np.int32)}
+        save_batch(folder / f"batch_{place:03d}.batch", arrays, **how)
+        first += size
+
+
+def numbers_of(folder, split="train"):
+    found = np.load(folder / f"labels_{split}.npz")["number"]
+    assert (np.load(folder / f"X_{split}.npy") == found[:, None]).all()
+    return found.tolist()
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_all_samples_come_once_in_another_order(tmp_path, compression):
+    write_numbered(tmp_path / "in", [300, 500, 0, 200], compression=compression)
+
+    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(shuffle=True))
+
+    found = numbers_of(tmp_path / "out")
+    assert sorted(found) == list(range(1000))
+    assert abs(np.corrcoef(found, range(1000))[0, 1]) < 0.1
+
+
+def test_memory_workers_and_parts_do_not_change_the_order(tmp_path):
+    write_numbered(tmp_path / "in", [700] * 4)
+    splits = SplitShares(0.6, 0.2, 0.2)
+    much = MergeOptions(shuffle=True, seed=5, splits=splits)
+    little = MergeOptions(
+        shuffle=True, seed=5, splits=splits, memory_bytes=MIB, workers=2, part_bytes=MIB, durable=False
+    )
+    assert plan_buckets(plan_merge(find_batches(tmp_path / "in")[0], little)).bits > 2
+
+    merge(tmp_path / "in", tmp_path / "much", options=much)
+    merge(tmp_path / "in", tmp_path / "little", options=little)
+
+    assert all_bytes(tmp_path / "little") == all_bytes(tmp_path / "much")
+    assert len(numbers_of(tmp_path / "much", "val")) == 560
+
+
+def test_every_place_is_as_likely(tmp_path):
+    """Where each of 6 samples comes, over 600 seeds: about 100 times at each place."""
+    write_numbered(tmp_path / "in", [4, 2])
+    batches, _ = find_batches(tmp_path / "in")
+    counts = np.zeros((6, 6), int)
+    for seed in range(600):
+        keys = plan_merge(batches, MergeOptions(shuffle=True, seed=seed)).order_keys.of_rows(0, 6)
+        counts[np.arange(6), np.argsort(keys)] += 1
+
+    expected = 100
+    assert ((counts - expected) ** 2 / expected).sum() < 61  # chi-square, 36 cells: passed by 99 of 100
+
+
+def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
+    write_numbered(tmp_path / "in", [4000])
+    options = MergeOptions(shuffle=True, memory_bytes=MIB, workers=400)
+
+    message = (
+        r"memory.limit: leaves 1MiB to the shuffle \(memory_bytes\), but for 7\.7MiB in 400 processes it takes "
+        "98.2MiB; raise it, or lower merge_workers"
+    )
+    with pytest.raises(ConfigError, match=message):
+        merge(tmp_path / "in", tmp_path / "out", options=options)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("part_bytes", "splits"), [(MIB, None), (1, SplitShares())])
+def test_as_much_memory_as_was_said_is_enough(tmp_path, part_bytes, splits):
+    write_numbered(tmp_path / "in", [400] * 10)
+    batches, _ = find_batches(tmp_path / "in")
+    how = {"shuffle": True, "workers": 400, "part_bytes": part_bytes, "splits": splits}
+    with pytest.raises(ConfigError) as told:
+        plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=MIB, **how)))
+
+    enough_bytes = parse_size(re.search(r"it takes (\S+);", str(told.value))[1])
+
+    buckets = plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=enough_bytes, **how)))
+
+    assert len(buckets.ends) > 1

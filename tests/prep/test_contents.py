@@ -1,0 +1,307 @@
+"""What is in batch files and stores, from headers, and their values by blocks."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import DataError
+from penstock.prep import contents as contents_module
+from penstock.prep.contents import ArrayContents, contents_of
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.readers.batch_files import read_array, save_batch
+from penstock.readers.store_manifest import InputRecord, Manifest
+from penstock.readers.store_schema import ArrayNames, sample_schema
+from tests.prep.merge.inputs import concatenated, write_batches
+from tests.readers.batch_files.samples import assert_same, game_arrays
+
+STORES = {
+    "npy": MergeOptions(),
+    "heads npy": MergeOptions(heads="npy"),
+    "parquet": MergeOptions(target="parquet", compression="zstd"),
+    "ipc": MergeOptions(target="ipc", compression="lz4"),
+    "hdf5": MergeOptions(target="hdf5"),
+}
+
+
+def values_of(part, first=0):
+    """All values of a part but the first samples of each block, joined, in the shape of its arrays."""
+    chunks = {array.name: [] for array in part.arrays}
+    for block in part.blocks:
+        for name, values in block.chunks([(first, max(first, block.num_rows))]):
+            chunks[name].append(values.reshape(-1))
+    return {
+        array.name: np.concatenate(chunks[array.name]).reshape(-1, *array.shape[1:]) for array in part.arrays
+    }
+
+
+def test_a_batch_file(tmp_path):
+    arrays = game_arrays(5)
+    save_batch(tmp_path / "batch_0000.batch", arrays)
+
+    found = contents_of(tmp_path / "batch_0000.batch")
+
+    assert (found.kind, found.facts["samples"]) == ("batch file (native)", 5)
+    assert found.heads == found.masked_heads == ("action_type", "target")
+    assert found.parts[0].arrays[0] == ArrayContents("strategic_features", np.dtype("float32"), (5, 6))
+    assert found.parts[0].arrays[0].num_bytes == 5 * 6 * 4
+    assert_same(values_of(found.parts[0]), arrays)
+
+
+@pytest.mark.parametrize(("layout", "compression"), [("native", "zstd"), ("npz", "none"), ("npz", "zlib")])
+def test_a_folder_of_batch_files_is_one(tmp_path, layout, compression):
+    expected = concatenated(write_batches(tmp_path, layout=layout, compression=compression))
+
+    found = contents_of(tmp_path)
+
+    assert (found.kind, found.facts["samples"], found.facts["batch_files"]) == ("batch files", 28, 6)
+    assert_same(values_of(found.parts[0]), expected)
+
+
+@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
+def test_a_store_in_every_form(tmp_path, options):
+    if options.target == "hdf5":
+        pytest.importorskip("h5py")
+    expected = concatenated(write_batches(tmp_path / "batches"))
+    merge(tmp_path / "batches", tmp_path / "store", options=options)
+
+    found = contents_of(tmp_path / "store")
+
+    assert (found.kind, found.heads) == (f"store ({options.target})", ("action_type", "target"))
+    assert (found.facts["samples"], found.facts["splits"]) == (28, {"train": 28})
+    assert_same(values_of(found.parts[0]), expected)
+    assert len(values_of(found.parts[0], first=3)["labels_target"]) == 28 - 3 * len(found.parts[0].blocks)
+
+
+@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
+def test_types_of_every_size_and_order_come_back(tmp_path, options):
+    if options.target == "hdf5":
+        pytest.importorskip("h5py")
+    arrays = {
+        "strategic_features": np.array([[1.5, -3]], np.float16),
+        "labels_move": np.array([True]),
+        "large": np.array([2**64 - 1], np.uint64),
+        "reversed": np.array([258], ">i4"),
+    }
+    (tmp_path / "batches").mkdir()
+    save_batch(tmp_path / "batches" / "batch_0.batch", arrays)
+    merge(tmp_path / "batches", tmp_path / "store", options=options)
+
+    part = contents_of(tmp_path / "store").parts[0]
+
+    assert [array.dtype for array in part.arrays] == [array.dtype for array in arrays.values()]
+    found = values_of(part)
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.reshape(found[name].shape).tolist() for name, values in arrays.items()
+    }
+
+
+def test_a_store_has_a_part_for_each_split(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(SplitShares(0.5, 0.5, 0)))
+
+    found = contents_of(tmp_path / "store")
+
+    assert [(part.split, part.num_rows) for part in found.parts] == [("train", 14), ("val", 14)]
+
+
+def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(contents_module, "_CHUNK_BYTES", 64)
+    expected = concatenated(write_batches(tmp_path / "batches"))
+    merge(tmp_path / "batches", tmp_path / "store")
+
+    found = contents_of(tmp_path / "store").parts[0]
+
+    assert len(found.blocks) == 28
+    assert all(block.held_bytes == 64 for block in found.blocks)
+    assert_same(values_of(found), expected)
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_some_samples_of_a_block_each_array_read_once(tmp_path, compression, monkeypatch):
+    arrays = game_arrays(9)
+    save_batch(tmp_path / "a.batch", arrays, compression=compression)
+    read = []
+    monkeypatch.setattr(
+        contents_module,
+        "read_array",
+        lambda header, array: (read.append(array.name), read_array(header, array))[1],
+    )
+
+    block = contents_of(tmp_path / "a.batch").parts[0].blocks[0]
+    found = [(name, values.tolist()) for name, values in block.chunks([(0, 2), (5, 9)])]
+
+    assert found == [
+        (name, array[rows].tolist()) for name, array in arrays.items() for rows in (slice(0, 2), slice(5, 9))
+    ]
+    assert read == ([] if compression == "none" else list(arrays))
+
+
+def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):
+    names = ArrayNames(features="x", labels="y_", masks="m_")
+    record = save_batch(
+        tmp_path / "batch_0.batch", {"x": np.zeros((2, 3), "f4"), "y_move": np.zeros(2, "i2")}
+    )
+    assert contents_of(tmp_path / "batch_0.batch").heads == ()
+
+    schema = sample_schema(3, ["move"], {}, names=names)
+    Manifest((InputRecord("raw/a.rep", 9, 1),), (record,), schema, {}).write(tmp_path)
+
+    assert contents_of(tmp_path / "batch_0.batch").heads == ("move",)
+    assert (contents_of(tmp_path).heads, contents_of(tmp_path).masked_heads) == (("move",), ())
+    assert contents_of(tmp_path).facts["input_files"] == 1
+    assert contents_of(tmp_path).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["clicks.parquet", "arrays.npz", "absent"])
+def test_other_things_are_none(tmp_path, name):
+    if name != "absent":
+        (tmp_path / name).write_bytes(b"PAR1")
+    (tmp_path / "manifest.json").write_text(json.dumps({"kind": "somebody's"}))
+
+    assert contents_of(tmp_path / name) is None
+    assert contents_of(tmp_path) is None
+
+
+def test_a_native_file_is_known_under_any_name(tmp_path):
+    save_batch(tmp_path / "samples.bin", game_arrays(2))
+
+    assert contents_of(tmp_path / "samples.bin").kind == "batch file (native)"
+
+
+@pytest.mark.parametrize("num_bytes", [0, 10, 300, 767])
+def test_a_torn_batch_file_is_one_line(tmp_path, num_bytes):
+    path = tmp_path / "batch_0000.batch"
+    save_batch(path, game_arrays(5))
+    path.write_bytes(path.read_bytes()[:num_bytes])
+
+    with pytest.raises(DataError, match=r"batch_0000\.batch: [^\n]+$"):
+        contents_of(path)
+
+
+def test_a_damaged_array_is_named(tmp_path):
+    path = tmp_path / "batch_0000.batch"
+    save_batch(path, {"a": np.arange(8), "b": np.arange(8)})
+    content = bytearray(path.read_bytes())
+    content[-64] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(DataError, match="array 'b' is damaged: its checksum is"):
+        values_of(contents_of(path).parts[0])
+
+
+def test_pickled_samples_are_not_unpickled(tmp_path):
+    samples = [{"features": [1.0], "labels": {"move": 1}, "masks": {}}]
+    np.savez(tmp_path / "batch_0000.npz", samples=np.array(samples, object))
+    (tmp_path / "batch_0001.batch").write_bytes(pickle.dumps(samples))
+    (tmp_path / "old.pkl").write_bytes(pickle.dumps(samples))
+
+    for name in (".", "batch_0000.npz", "batch_0001.batch", "old.pkl"):
+        with pytest.raises(DataError, match=r": holds pickled samples, .* penstock merge --allow-pickle"):
+            contents_of(tmp_path / name)
+
+
+def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    features = tmp_path / "store" / "X_train.npy"
+    features.write_bytes(features.read_bytes()[:-1])
+
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: has 799 bytes, but manifest\.json says 800; run penstock"
+    ):
+        contents_of(tmp_path / "store")
+    features.unlink()
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock merge"
+    ):
+        contents_of(tmp_path / "store")
+
+
+def test_a_manifest_of_no_batch_files(tmp_path):
+    Manifest((), (), sample_schema(3, [], {}), {}).write(tmp_path)
+
+    with pytest.raises(
+        DataError, match=r"has no samples: penstock prep found none in 0 input files, or left"
+    ):
+        contents_of(tmp_path)
+
+
+def test_what_a_block_holds_at_most(tmp_path):
+    arrays = {"x": np.zeros((1000, 2000)), "y": np.arange(1000)}
+    plain, packed = (
+        (save_batch(tmp_path / name, arrays, compression=name), contents_of(tmp_path / name))[1].parts[0]
+        for name in ("none", "zstd")
+    )
+
+    assert plain.blocks[0].held_bytes == contents_module._CHUNK_BYTES
+    assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
+
+
+def test_a_file_that_is_gone_or_cut_short_while_it_is_looked_at(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    features = tmp_path / "store" / "X_train.npy"
+    part = contents_of(tmp_path / "store").parts[0]
+
+    features.write_bytes(features.read_bytes()[:300])
+    with pytest.raises(
+        DataError, match=r"X_train\.npy: is cut short in array 'strategic_features'; write it"
+    ):
+        values_of(part)
+    features.unlink()
+    with pytest.raises(DataError, match=r"X_train\.npy: cannot be read: No such file or directory"):
+        values_of(part)
+
+
+def test_a_torn_manifest_is_told(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store")
+    manifest = tmp_path / "store" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:200])
+
+    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock store; remove it and"):
+        contents_of(tmp_path / "store")
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path):
+    write_batches(tmp_path / "batches")
+    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(target="parquet"))
+    path = tmp_path / "store" / "train" / "part-00000.parquet"
+    path.write_bytes(bytes(path.stat().st_size))
+
+    with pytest.raises(
+        DataError, match=r"part-00000\.parquet: cannot be read: [^\n]+; run penstock merge again$"
+    ):
+        contents_of(tmp_path / "store")
+
+
+def test_a_torn_merge_is_no_store(tmp_path):
+    """The files are there already, and the manifest is not: as a kill leaves them between two renames."""
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / ".merging-0").mkdir()
+    assert contents_of(tmp_path / "out").kind == "store (npy)"
+
+    (tmp_path / "out" / "manifest.json").rename(tmp_path / "out" / ".merging-0" / "manifest.json")
+
+    with pytest.raises(
+        DataError,
+        match=r"out: is no whole store: a merge was begun here and has not ended; run penstock merge",
+    ):
+        contents_of(tmp_path / "out")
+
+
+def test_a_preparation_that_has_not_ended_is_told(tmp_path):
+    write_batches(tmp_path)
+    (without_manifest,) = contents_of(tmp_path).warnings
+    (tmp_path / "preparation.json").write_text("{}")
+
+    (unfinished,) = contents_of(tmp_path).warnings
+
+    assert without_manifest.startswith("there is no manifest.json, so these may not be all")
+    assert unfinished == (
+        "the preparation has not finished: these are not all; run penstock prep, which goes on with them"
+    )

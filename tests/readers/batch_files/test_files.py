@@ -1,0 +1,219 @@
+"""Batch files: what is saved is loaded, in every layout and compression, and headers tell where it lies."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.readers.batch_files import load_batch, read_array, read_header, save_batch
+from tests.readers.batch_files.samples import assert_same, game_arrays
+
+EVERY_WAY = [
+    ("native", "none", None),
+    ("native", "zlib", None),
+    ("native", "zlib", 9),
+    ("native", "zstd", None),
+    ("native", "zstd", 9),
+    ("native", "lz4", None),
+    ("native", "lz4", 9),
+    ("npz", "none", None),
+    ("npz", "zlib", None),
+    ("npz", "zlib", 1),
+]
+every_way = pytest.mark.parametrize(("layout", "compression", "level"), EVERY_WAY)
+
+
+@every_way
+def test_what_is_saved_is_loaded(tmp_path, layout, compression, level):
+    arrays = game_arrays(300)
+    path = tmp_path / "batch_0000"
+
+    record = save_batch(path, arrays, layout=layout, compression=compression, level=level)
+
+    assert_same(load_batch(path), arrays)
+    assert record == read_header(path).record
+    assert (record.name, record.num_samples, record.num_bytes) == ("batch_0000", 300, path.stat().st_size)
+    assert [file.name for file in tmp_path.iterdir()] == ["batch_0000"]
+
+
+@every_way
+def test_loaded_arrays_can_be_changed(tmp_path, layout, compression, level):
+    save_batch(tmp_path / "b", {"x": np.zeros((3, 2))}, layout=layout, compression=compression, level=level)
+
+    loaded = load_batch(tmp_path / "b")["x"]
+    loaded += 1
+
+    assert loaded.tolist() == [[1, 1]] * 3
+
+
+@every_way
+def test_the_same_arrays_give_the_same_bytes_and_content_has_one_checksum(
+    tmp_path, layout, compression, level
+):
+    options = {"layout": layout, "compression": compression, "level": level}
+    first = save_batch(tmp_path / "first", game_arrays(), **options)
+    save_batch(tmp_path / "second", game_arrays(), **options)
+    plain = save_batch(tmp_path / "plain", game_arrays())
+
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert first.checksum == plain.checksum
+    assert save_batch(tmp_path / "other", game_arrays(seed=1), **options).checksum != plain.checksum
+
+
+@every_way
+@settings(max_examples=20)
+@given(
+    array=st_numpy.arrays(
+        dtype=st.sampled_from(["<f4", "<f2", ">i4", "i1", "?", "<u8", "<U3", "<M8[s]"]),
+        shape=st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5),
+    )
+)
+def test_any_array_of_plain_values(tmp_path_factory, layout, compression, level, array):
+    path = tmp_path_factory.mktemp("any") / "batch"
+    save_batch(path, {"x": array}, layout=layout, compression=compression, level=level)
+
+    loaded = load_batch(path)["x"]
+
+    assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+    assert loaded.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("layout", ["native", "npz"])
+def test_the_bytes_of_an_array_lie_where_the_header_says(tmp_path, layout):
+    arrays = game_arrays()
+    save_batch(tmp_path / "b", arrays, layout=layout)
+    content = (tmp_path / "b").read_bytes()
+
+    for name, stored in read_header(tmp_path / "b").arrays.items():
+        assert stored.is_copyable
+        assert content[stored.offset : stored.offset + stored.num_bytes] == arrays[name].tobytes()
+        if layout == "native":
+            assert stored.offset % 64 == 0
+
+
+@pytest.mark.parametrize("layout", ["native", "npz"])
+def test_arrays_that_lie_otherwise_are_written_in_order(tmp_path, layout):
+    whole = np.arange(600_000, dtype=np.float32).reshape(1000, 600)
+    arrays = {"columns": np.asfortranarray(whole), "part": whole[:, ::7], "backward": whole[::-1, 0]}
+
+    save_batch(tmp_path / "b", arrays, layout=layout)
+
+    assert_same(load_batch(tmp_path / "b"), arrays)
+    assert all(stored.is_copyable for stored in read_header(tmp_path / "b").arrays.values())
+
+
+@pytest.mark.parametrize("layout", ["native", "npz"])
+def test_mapped_arrays_are_those_of_the_file(tmp_path, layout):
+    save_batch(tmp_path / "b", game_arrays(), layout=layout)
+
+    mapped = load_batch(tmp_path / "b", mmap=True)
+
+    assert_same(mapped, game_arrays())
+    assert all(isinstance(array, np.memmap) for array in mapped.values())
+
+
+def test_one_array_alone(tmp_path):
+    save_batch(tmp_path / "b", game_arrays(), compression="zstd")
+    header = read_header(tmp_path / "b")
+
+    labels = read_array(header, header.array("labels_target"))
+
+    assert labels.tolist() == game_arrays()["labels_target"].tolist()
+    with pytest.raises(
+        DataError, match=r"b: has no array 'labels_targets'; it has: strategic_features, labels_"
+    ):
+        header.array("labels_targets")
+
+
+def test_the_schema_of_a_file(tmp_path):
+    save_batch(tmp_path / "b", game_arrays())
+
+    schema = read_header(tmp_path / "b").schema()
+
+    assert schema.heads == ("action_type", "target")
+    assert (schema.row_bytes, schema.spec("masks_target").width) == (6 * 4 + 2 * 2 + 4 + 3, 3)
+
+
+def test_files_without_samples(tmp_path):
+    empty = {name: array[:0] for name, array in game_arrays().items()}
+
+    for layout in ("native", "npz"):
+        assert save_batch(tmp_path / "b", empty, layout=layout).num_samples == 0
+        assert_same(load_batch(tmp_path / "b"), empty)
+        assert_same(load_batch(tmp_path / "b", mmap=True), empty)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_what_numpy_writes_is_read(tmp_path, save):
+    arrays = game_arrays() | {"columns": np.asfortranarray(game_arrays()["strategic_features"])}
+    save(tmp_path / "batch_0000.npz", **arrays)
+
+    header = read_header(tmp_path / "batch_0000.npz")
+
+    assert_same(load_batch(tmp_path / "batch_0000.npz"), arrays)
+    assert header.num_samples == 5
+    assert not header.arrays["columns"].is_copyable
+    is_stored = save is np.savez
+    assert header.arrays["labels_target"].compression == ("none" if is_stored else "zlib")
+    assert header.arrays["labels_target"].is_copyable == is_stored
+
+
+def test_headers_of_numpy_may_be_long(tmp_path):
+    fields = np.zeros(3, [(f"a_rather_long_name_{number}", "f4") for number in range(40)])
+    np.savez(tmp_path / "b.npz", fields=fields, x=np.arange(3))
+
+    assert_same(load_batch(tmp_path / "b.npz"), {"fields": fields, "x": np.arange(3)})
+
+
+@pytest.mark.parametrize(("name", "layout"), [("b.npz", "npz"), ("b.batch", "native"), ("b", "native")])
+def test_the_layout_is_that_of_the_name_unless_it_is_given(tmp_path, name, layout):
+    save_batch(tmp_path / name, game_arrays())
+    assert read_header(tmp_path / name).layout == layout
+
+    save_batch(tmp_path / name, game_arrays(), layout="native")
+    assert read_header(tmp_path / name).layout == "native"
+
+
+@pytest.mark.parametrize("compression", ["none", "zlib"])
+def test_what_is_written_numpy_reads(tmp_path, compression):
+    save_batch(tmp_path / "b.npz", game_arrays(), layout="npz", compression=compression)
+
+    with np.load(tmp_path / "b.npz") as loaded:
+        assert_same(dict(loaded), game_arrays())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "hdf5"}, "layout is 'hdf5'; known: native, npz"),
+        ({"compression": "gzip"}, "compression is 'gzip'; known: none, zlib, zstd, lz4"),
+        ({"compression": "zlib", "level": 10}, "compression level is 10; zlib has 0 to 9"),
+        ({"compression": "zstd", "level": "9"}, "compression level is '9'; zstd has 1 to 22"),
+        ({"level": 3}, "compression level 3 without compression changes nothing"),
+        ({"layout": "npz", "compression": "zstd"}, "layout npz cannot have compression zstd"),
+    ],
+)
+def test_settings_that_cannot_be(tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        save_batch(tmp_path / "b", game_arrays(), **options)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "there are no arrays to write"),
+        ({"x": np.zeros(3), "y": np.zeros(4)}, "array 'x' has 3 samples but 'y' has 4"),
+        ({"x": np.float32(1)}, "array 'x' is a single value"),
+        ({"x": [[1], [2, 3]]}, "array 'x' has rows of different lengths"),
+        ({3: np.zeros(3)}, "an array is called 3; names of arrays are text"),
+        ([np.zeros(3)], "arrays have type list; give a dict from names to arrays"),
+        ({"x": np.array([{"features": []}])}, "array 'x' has dtype object; give numbers"),
+    ],
+)
+def test_arrays_that_cannot_be_written(tmp_path, arrays, message):
+    with pytest.raises(DataError, match=message):
+        save_batch(tmp_path / "b", arrays)
+
+    assert not list(tmp_path.iterdir())

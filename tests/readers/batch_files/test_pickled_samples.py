@@ -1,0 +1,276 @@
+"""Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
+
+import contextlib
+import os
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import DataError
+from penstock.readers.batch_files import is_pickled, load_batch, read_array, read_header, save_batch
+from penstock.readers.samples import arrays_to_samples
+from penstock.readers.store_schema import sample_schema
+from tests.readers.batch_files.samples import assert_same, game_arrays
+
+
+def of_lists():
+    return list(arrays_to_samples(game_arrays()))
+
+
+def of_arrays():
+    return [
+        {
+            "features": np.array(sample["features"]),
+            "labels": {head: np.int64(label) for head, label in sample["labels"].items()},
+            "masks": {head: np.array(mask, bool) for head, mask in sample["masks"].items()},
+        }
+        for sample in of_lists()
+    ]
+
+
+def side_by_side():
+    return [
+        {
+            "strategic_features": sample["features"],
+            **{f"labels_{head}": label for head, label in sample["labels"].items()},
+            **{f"masks_{head}": mask for head, mask in sample["masks"].items()},
+        }
+        for sample in of_lists()
+    ]
+
+
+def save_pickle(path, samples):
+    path.write_bytes(pickle.dumps(samples))
+
+
+def save_npy(path, samples):
+    with path.open("wb") as stream:
+        np.save(stream, np.array(samples, dtype=object), allow_pickle=True)
+
+
+def save_npz(path, samples):
+    with path.open("wb") as stream:
+        np.savez(stream, samples=np.array(samples, dtype=object))
+
+
+def save_compressed(path, samples):
+    with path.open("wb") as stream:
+        np.savez_compressed(stream, samples)
+
+
+def save_parts(path, samples):
+    parts = {key: np.array([sample[key] for sample in samples], dtype=object) for key in samples[0]}
+    with path.open("wb") as stream:
+        np.savez(stream, **parts)
+
+
+EVERY_FILE = [
+    (save, make)
+    for save in (save_pickle, save_npy, save_npz, save_compressed)
+    for make in (of_lists, of_arrays, side_by_side)
+] + [(save_parts, of_lists), (save_parts, of_arrays)]
+
+
+@pytest.mark.parametrize(("save", "make"), EVERY_FILE)
+def test_old_files_are_recognised_and_converted_with_leave(tmp_path, save, make):
+    path = tmp_path / "batch_0000"
+    save(path, make())
+
+    assert is_pickled(path)
+    with pytest.raises(DataError, match=r"batch_0000: holds pickled samples, .* --allow-pickle"):
+        load_batch(path)
+    assert_same(load_batch(path, allow_pickle=True), game_arrays())
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_protocol(tmp_path, protocol):
+    (tmp_path / "old.pkl").write_bytes(pickle.dumps(of_arrays(), protocol))
+
+    assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
+
+
+def test_pickles_of_older_numpy_name_other_modules(tmp_path):
+    old = pickle.dumps(of_arrays(), 2).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    (tmp_path / "old.pkl").write_bytes(old)
+
+    assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
+
+
+def test_parts_side_by_side_may_be_of_numbers(tmp_path):
+    samples = of_lists()
+    features = np.array([sample["features"] for sample in samples], np.float32, order="F")
+    parts = {key: np.array([sample[key] for sample in samples], object) for key in ("labels", "masks")}
+    np.savez(tmp_path / "old.npz", features=features, **parts)
+
+    assert_same(load_batch(tmp_path / "old.npz", allow_pickle=True), game_arrays())
+
+    np.savez(tmp_path / "old.npz", features=features[:-1], **parts)
+    with pytest.raises(
+        DataError, match=r"old\.npz: its parts have different numbers of samples: {'features': 4,"
+    ):
+        load_batch(tmp_path / "old.npz", allow_pickle=True)
+
+
+def test_parts_side_by_side_are_lists_or_arrays(tmp_path):
+    for features in (3, np.array(3.0), {"a": 1}):
+        save_pickle(tmp_path / "old.pkl", {"features": features, "labels": [{"move": 1}]})
+        with pytest.raises(
+            DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
+        ):
+            load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+
+def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
+    """The labels that all samples share stay as they are."""
+    shared = {"move": 7}
+    samples = [{"features": [0.5], "labels": shared, "labels_target": number} for number in range(3)]
+    save_pickle(tmp_path / "old.pkl", samples)
+
+    loaded = load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+    assert loaded["labels_move"].tolist() == [7, 7, 7]
+    assert loaded["labels_target"].tolist() == [0, 1, 2]
+
+
+def test_heads_stand_by_themselves_where_the_part_is_none_or_wrong(tmp_path):
+    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": None, "labels_move": 2}])
+    assert load_batch(tmp_path / "old.pkl", allow_pickle=True)["labels_move"].tolist() == [2]
+
+    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": [1, 2], "labels_move": 2}])
+    with pytest.raises(DataError, match=r"sample 0: labels: has type list; give a dict from heads to values"):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+
+def test_names_in_a_file_are_shown_on_one_line(tmp_path):
+    save_pickle(tmp_path / "old.pkl", {"a\nb\x1b[2J": 1, "c" * 100: 2})
+    with pytest.raises(DataError) as error:
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
+    assert rf"holds no list of samples but a dict of a\nb\x1b[2J, {'c' * 67}...;" in str(error.value)
+
+
+def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
+    save_pickle(tmp_path / "old.pkl", of_lists())
+    save_npz(tmp_path / "old.npz", of_lists())
+    header = read_header(tmp_path / "old.npz")
+
+    with pytest.raises(DataError, match=r"old\.pkl: holds pickled samples"):
+        read_header(tmp_path / "old.pkl")
+    with pytest.raises(DataError, match=r"old\.npz: holds pickled samples"):
+        read_array(header, header.array("samples"))
+
+
+def test_a_schema_rules_over_the_first_sample(tmp_path):
+    save_npz(tmp_path / "old.npz", of_lists())
+    heads = {"action_type": 4, "target": 3}
+    schema = sample_schema(6, list(heads), heads, feature_dtype=np.float64)
+
+    loaded = load_batch(tmp_path / "old.npz", allow_pickle=True, schema=schema)
+
+    assert loaded["strategic_features"].dtype == np.float64
+
+
+def test_bad_samples_are_named(tmp_path):
+    samples = of_lists()
+    samples[3]["labels"]["target"] = 99999
+    save_npz(tmp_path / "old.npz", samples)
+
+    with pytest.raises(
+        DataError, match=r"old\.npz: sample 3: labels: head 'target': 99999 does not fit int16"
+    ):
+        load_batch(tmp_path / "old.npz", allow_pickle=True)
+
+
+@pytest.mark.parametrize("save", [save_pickle, save_npy, save_npz, save_compressed])
+@settings(max_examples=4, deadline=None)
+@given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
+def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
+    path = tmp_path_factory.mktemp("flip") / "old.pkl"
+    save(path, of_arrays())
+    content = bytearray(path.read_bytes())
+    content[position % len(content)] ^= flipped
+    path.write_bytes(content)
+
+    with contextlib.suppress(DataError):
+        load_batch(path, allow_pickle=True)
+
+
+@pytest.mark.parametrize("item", [3, "a", {1: 2}, {(1, 2): [3]}, None])
+def test_what_is_no_sample_is_told(tmp_path, item):
+    save_pickle(tmp_path / "old.pkl", [item])
+
+    with pytest.raises(DataError, match=r"old\.pkl: sample 0: is no sample; give a dict with 'features'"):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
+
+
+def test_new_files_are_none_of_old(tmp_path):
+    for layout in ("native", "npz"):
+        save_batch(tmp_path / "b", game_arrays(), layout=layout)
+        assert not is_pickled(tmp_path / "b")
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    with pytest.raises(DataError, match=r"x\.npy: is no batch file"):
+        read_header(tmp_path / "x.npy")
+
+
+class Malicious:
+    def __init__(self, function, *arguments):
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+MALICIOUS = [
+    (os.system, "touch {mark}"),
+    (eval, "open({mark!r}, 'w')"),
+    (exec, "open({mark!r}, 'w')"),
+    (open, "{mark}", "w"),
+    (getattr, os, "system"),
+    (__import__, "os"),
+    (np.load, "{mark}"),
+    (np.save, "{mark}", [1]),
+]
+
+
+@pytest.mark.parametrize("call", MALICIOUS, ids=lambda call: call[0].__name__)
+def test_a_malicious_pickle_does_nothing(tmp_path, call):
+    mark = tmp_path / "mark.npy"
+    function, *arguments = call
+    if os in arguments:
+        arguments = ["os", "system"]
+    arguments = [item.format(mark=str(mark)) if isinstance(item, str) else item for item in arguments]
+    save = (save_pickle, save_npy, save_npz)[MALICIOUS.index(call) % 3]
+    save(tmp_path / "old", [Malicious(function, *arguments)])
+
+    with pytest.raises(
+        DataError, match=r"its pickle asks for .*; only plain containers, .* nothing of it was run"
+    ):
+        load_batch(tmp_path / "old", allow_pickle=True)
+
+    assert not mark.exists()
+
+
+def test_what_many_samples_share_is_theirs(tmp_path):
+    """As a mask that allows everything is, where the program that wrote the file had one for all samples."""
+    mask, array, label = [1] * 1000, np.ones(500, bool), np.int64(3)
+    masks = {"move": mask, "target": array}
+    samples = [{"features": [0.5], "labels": {"move": label}, "masks": masks} for _ in range(2000)]
+    save_npy(tmp_path / "old.npy", samples)
+
+    loaded = load_batch(tmp_path / "old.npy", allow_pickle=True)
+
+    assert loaded["masks_move"].shape == (2000, 1000)
+    assert loaded["masks_move"].all()
+    assert loaded["masks_target"].shape == (2000, 500)
+    assert loaded["masks_target"].all()
+    assert (loaded["labels_move"] == 3).all()
+
+
+@pytest.mark.parametrize("content", [{"a": 1, "b": 2}, 3, np.zeros((2, 2), object)])
+def test_pickles_of_something_else(tmp_path, content):
+    (tmp_path / "old.pkl").write_bytes(pickle.dumps(content))
+
+    with pytest.raises(DataError, match=r"old\.pkl: holds no list of samples but a"):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)

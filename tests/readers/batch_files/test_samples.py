@@ -1,0 +1,251 @@
+"""Samples -> arrays -> samples: types, ranges, widths and heads are enforced, and errors say where."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import DataError
+from penstock.readers.samples import BatchBuilder, arrays_to_samples, inferred_schema, samples_to_arrays
+from penstock.readers.store_schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
+from tests.readers.batch_files.samples import assert_same, game_arrays
+
+SCHEMA = sample_schema(3, ["move"], {"move": 2})
+
+
+def sample(features=(1.0, 2.0, 3.0), label=1, mask=(1, 0)):
+    return {"features": features, "labels": {"move": label}, "masks": {"move": mask}}
+
+
+def test_samples_become_arrays():
+    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0]), sample([3.0, 4.0, 5.0], -1, [0, 1])])
+
+    assert_same(
+        arrays,
+        {
+            "strategic_features": np.array([[0.5, 1, 2], [3, 4, 5]], np.float32),
+            "labels_move": np.array([7, -1], np.int16),
+            "masks_move": np.array([[1, 0], [0, 1]], np.int8),
+        },
+    )
+
+
+def test_arrays_become_samples():
+    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0])])
+
+    assert list(arrays_to_samples(arrays)) == [sample([0.5, 1.0, 2.0], 7, [1, 0])]
+
+
+@pytest.mark.parametrize("num_samples", [1, 256, 300])
+def test_there_and_back(num_samples):
+    arrays = game_arrays(num_samples) | {"groups": np.arange(num_samples, dtype=np.uint64) + (1 << 63)}
+    schema = StoreSchema(
+        tuple(ArraySpec.of_shape(name, array.dtype, array.shape, "") for name, array in arrays.items())
+    )
+
+    assert_same(samples_to_arrays(arrays_to_samples(arrays), schema), arrays)
+
+
+def test_other_names_and_types():
+    names = ArrayNames(features="board", labels="y_", masks="legal_")
+    schema = inferred_schema(sample(), names=names, feature_dtype=np.float64, label_dtype="uint8")
+
+    arrays = samples_to_arrays([sample([0.1, 0.2, 0.3], 255)], schema)
+
+    assert [(name, str(array.dtype)) for name, array in arrays.items()] == [
+        ("board", "float64"),
+        ("y_move", "uint8"),
+        ("legal_move", "int8"),
+    ]
+    assert list(arrays_to_samples(arrays, names=names)) == [sample([0.1, 0.2, 0.3], 255, [1, 0])]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        [True, False],
+        (1.0, 0.0),
+        [np.bool_(True), np.bool_(False)],
+        np.array([True, False]),
+        np.array([1, 0]),
+        np.array([1.0, 0.0]),
+        np.array([1, 0], ">i4"),
+        b"\x01\x00",
+    ],
+)
+def test_whatever_means_the_same_numbers_is_taken(mask):
+    assert samples_to_arrays([sample(mask=mask)], SCHEMA)["masks_move"].tolist() == [[1, 0]]
+
+
+CURE = "; declare another type in preprocessing.schema.labels"
+
+
+@pytest.mark.parametrize("label", [3, 3.0, np.int64(3), np.float32(3), np.array(3)])
+def test_labels_of_any_kind_of_number(label):
+    assert samples_to_arrays([sample(label=label)], SCHEMA)["labels_move"].tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (sample(label=40000), f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}"),
+        (
+            sample(label=np.int64(40000)),
+            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
+        ),
+        (
+            sample(label=np.array(40000)),
+            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
+        ),
+        (sample(label=1 << 70), f"labels: head 'move': {1 << 70} does not fit int16 (-32768 to 32767){CURE}"),
+        (sample(label=1.5), f"labels: head 'move': 1.5 is no whole number; int16 takes only these{CURE}"),
+        (sample(label=float("nan")), f"labels: head 'move': nan does not fit int16 (-32768 to 32767){CURE}"),
+        (sample(label=None), "labels: head 'move': None is no number"),
+        (sample(label="3"), "labels: head 'move': '3' is no number"),
+        (sample(label=[3]), "labels: head 'move': has shape (1,) but should be one number"),
+        (sample(mask=[0, 128]), "masks: head 'move'[1]: 128 does not fit int8 (-128 to 127)"),
+        (sample(mask=np.array([0, -129])), "masks: head 'move'[1]: -129 does not fit int8 (-128 to 127)"),
+        (sample(mask=[0, 1 << 70]), f"masks: head 'move'[1]: {1 << 70} does not fit int8 (-128 to 127)"),
+        (sample(mask=[0]), "masks: head 'move': has 1 values, not 2"),
+        (sample(mask=np.zeros(3)), "masks: head 'move': has 3 values, not 2"),
+        (
+            sample(mask=np.zeros((1, 2))),
+            "masks: head 'move': has shape (1, 2) but should be 2 numbers in a row",
+        ),
+        (sample([1.0, 2.0]), "features: has 2 values, not 3"),
+        (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
+        (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
+        (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
+        (sample(b"abc"), "features: has shape () but should be 3 numbers in a row"),
+        (sample([1.0, None, 2.0]), "features[1]: None is no number"),
+        (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
+        (sample([1, "2", 3]), "features[1]: '2' is no number"),
+        (sample([np.int64(1), np.float32(2), "x"]), "features[2]: 'x' is no number"),
+        (sample(np.array(["1", "2", "3"])), "features[0]: '1' is no number"),
+        (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
+        (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
+        (sample({7: 1.0, 8: 2.0, 9: 3.0}), "features: has shape () but should be 3 numbers in a row"),
+        (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
+        ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
+        ([1, 2, 3], "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
+        (
+            {"features": [0, 0, 0], "labels": [1], "masks": {"move": [0, 0]}},
+            "labels: has type list; give a dict from heads to values",
+        ),
+        ({"features": [0, 0, 0], "labels": {}, "masks": {"move": [0, 0]}}, "labels: head 'move' is missing"),
+        ({"features": [0, 0, 0], "labels": {"move": 1}}, "masks: head 'move' is missing"),
+        (
+            {"features": [0, 0, 0], "labels": {"move": 1, "unit": 2}, "masks": {"move": [0, 0]}},
+            "labels: head 'unit' is not in the schema (move)",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_file_sample_and_head(bad, message):
+    with pytest.raises(DataError) as error:
+        samples_to_arrays([sample(), sample(), bad], SCHEMA, file="game.rep")
+
+    assert str(error.value) == f"game.rep: sample 2: {message}"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"strategic_features": np.zeros((2, 2)), "turn": np.zeros(3)},
+            "array 'strategic_features' has 2 samples but 'turn' has 3",
+        ),
+        ({"turn": np.float32(3)}, "array 'turn' is a single value; its first axis must be samples"),
+        ({"labels": np.zeros(3)}, "array 'labels' is called like a part of samples"),
+        ([np.zeros(3)], "arrays have type list; give a dict from names to arrays"),
+    ],
+)
+def test_arrays_that_are_no_samples_are_refused_at_once(arrays, message):
+    with pytest.raises(DataError, match=f"^{message}"):
+        arrays_to_samples(arrays)
+
+
+def test_infinite_and_missing_features_stay():
+    features = [float("inf"), float("-inf"), float("nan")]
+
+    for given_features in (features, np.array(features)):
+        found = samples_to_arrays([sample(given_features)], SCHEMA)["strategic_features"]
+        np.testing.assert_array_equal(found, [features])
+
+
+def test_without_samples_there_is_no_schema():
+    with pytest.raises(
+        DataError, match=r"game\.rep: there are no samples to find a schema from; declare one"
+    ):
+        samples_to_arrays([], file="game.rep")
+    assert samples_to_arrays([], SCHEMA)["masks_move"].shape == (0, 2)
+
+
+def test_one_sample_is_no_list_of_samples():
+    with pytest.raises(
+        DataError, match=r"^this is one dict; give a list of samples, or any iterable of them$"
+    ):
+        samples_to_arrays(sample())
+
+
+MASKS = st.one_of(
+    st.lists(st.integers(-130, 130), min_size=2, max_size=2),
+    st.lists(st.integers(-130, 130), min_size=2, max_size=2).map(np.array),
+    st.lists(st.integers(-130, 130), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.float64)),
+    st.lists(st.integers(-128, 127), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.int8)),
+)
+
+
+@settings(max_examples=50)
+@given(masks=st.lists(MASKS, max_size=12))
+def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
+    expected = [np.asarray(mask).tolist() for mask in masks]
+    wrong = [row for row, mask in enumerate(expected) if min(mask) < -128 or max(mask) > 127]
+    builder = BatchBuilder(SCHEMA, len(masks))
+
+    if wrong:
+        with pytest.raises(DataError, match=f"sample {wrong[0]}: masks: head 'move'"):
+            fill(builder, masks)
+    else:
+        assert fill(builder, masks)["masks_move"].tolist() == expected
+
+
+FITTING_MASKS = MASKS.filter(lambda mask: min(mask) >= -128 and max(mask) <= 127)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(FITTING_MASKS, st.booleans()), max_size=12))
+def test_refused_samples_leave_no_trace_whatever_their_types(masks):
+    """Masks come before `turn`: they are in the array, or wait, when a sample is refused for want of it."""
+    builder = BatchBuilder(StoreSchema((*SCHEMA.arrays, ArraySpec("turn", np.dtype("i4")))), len(masks))
+    for mask, is_refused in masks:
+        if is_refused:
+            with pytest.raises(DataError, match="has no 'turn'"):
+                builder.add(sample(mask=mask))
+        else:
+            builder.add(sample(mask=mask) | {"turn": 1})
+
+    expected = [np.asarray(mask).tolist() for mask, is_refused in masks if not is_refused]
+    assert builder.take()["masks_move"].tolist() == expected
+
+
+def fill(builder, masks):
+    for mask in masks:
+        builder.add(sample(mask=mask))
+    return builder.take()
+
+
+@pytest.mark.parametrize("mask_dtype", ["bool", ">i2", "uint64"])
+@pytest.mark.parametrize("mask", [[1, 0], [True, False], np.array([1, 0]), np.array([1.0, 0.0])])
+def test_types_that_are_rare(mask_dtype, mask):
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=mask_dtype)
+
+    found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
+
+    assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
+
+
+def test_true_and_false_are_one_and_zero_and_nothing_else():
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=bool)
+
+    with pytest.raises(DataError, match=r"masks: head 'move'\[1\]: 2 does not fit bool \(0 to 1\)"):
+        samples_to_arrays([sample(mask=[1, 2])], schema)

@@ -1,0 +1,119 @@
+"""Schemas: widths and bytes, JSON and back, and what differs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from penstock.config.errors import ConfigError, DataError
+from penstock.readers.store_schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
+
+GAME = sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60})
+
+
+def test_the_names_and_types_of_a_game():
+    assert [(spec.name, spec.dtype, spec.width) for spec in GAME.arrays] == [
+        ("strategic_features", np.float32, 893),
+        ("labels_action_type", np.int16, None),
+        ("labels_unit", np.int16, None),
+        ("masks_action_type", np.int8, 13),
+        ("masks_unit", np.int8, 60),
+    ]
+    assert GAME.heads == ("action_type", "unit") == GAME.masked_heads
+    assert GAME.row_bytes == 893 * 4 + 2 * 2 + 13 + 60
+    assert GAME.spec("masks_unit").shape(500) == (500, 60)
+
+
+def test_names_and_types_are_options():
+    names = ArrayNames(features="board", labels="y_", masks="legal_")
+    schema = sample_schema(
+        4, ["move"], {"move": 9}, names=names, feature_dtype="float16", label_dtype=np.uint8
+    )
+
+    assert [str(spec.dtype) for spec in schema.arrays] == ["float16", "uint8", "int8"]
+    assert [spec.name for spec in schema.arrays] == ["board", "y_move", "legal_move"]
+    assert schema.heads == ("move",)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"labels": "y_", "masks": "y_legal_"}, "labels begin with 'y_', and so does 'y_legal_' of masks"),
+        ({"labels": "m_y_", "masks": "m_"}, "masks begin with 'm_', and so does 'm_y_' of labels"),
+        ({"labels": "x", "features": "x"}, "labels begin with 'x', and so does 'x' of features"),
+        ({"masks": ""}, "masks begin with '', and so does 'labels_' of labels"),
+        ({"labels": "group"}, "labels begin with 'group', and so does 'groups' of groups"),
+    ],
+)
+def test_names_that_cannot_be_told_apart(names, message):
+    with pytest.raises(ConfigError, match=f"^arrays of {message}; choose names that can be told apart$"):
+        ArrayNames(**names)
+
+
+def test_the_part_of_a_sample_that_an_array_is():
+    names = ArrayNames(features="board")
+
+    assert names.parts_of(["board", "labels_move", "masks_move", "elo"]) == {
+        "board": ("features", None),
+        "labels_move": ("labels", "move"),
+        "masks_move": ("masks", "move"),
+        "elo": ("elo", None),
+    }
+    with pytest.raises(DataError, match="array 'features' is called like a part of samples; name arrays as"):
+        names.parts_of(["board", "features"])
+    assert ArrayNames(features="features").places(["features"]) == {"features": ("features", None)}
+
+
+def test_a_schema_survives_json():
+    document = json.loads(json.dumps(GAME.as_document()))
+
+    assert StoreSchema.from_document(document) == GAME
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (GAME, None),
+        (StoreSchema(GAME.arrays[::-1]), None),
+        (GAME.without("labels_unit"), "array 'labels_unit' is missing"),
+        (
+            sample_schema(892, ["action_type", "unit"], {"action_type": 13, "unit": 60}),
+            "array 'strategic_features' is float32 x 892 per sample, not float32 x 893 per sample",
+        ),
+        (
+            sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60}, label_dtype="int32"),
+            "array 'labels_action_type' is int32 per sample, not int16 per sample",
+        ),
+        (
+            StoreSchema((*GAME.arrays, ArraySpec("groups", np.dtype(np.uint64)))),
+            "array 'groups' is not in the schema",
+        ),
+    ],
+)
+def test_the_first_difference_in_one_line(other, difference):
+    assert GAME.difference(other) == difference
+
+
+def test_names_differ():
+    with pytest.raises(DataError, match="array 'x' is there twice"):
+        StoreSchema((ArraySpec("x", np.dtype("f4")), ArraySpec("x", np.dtype("f8"))))
+
+
+def test_an_unknown_array_is_an_error_that_lists_the_known():
+    with pytest.raises(
+        DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
+    ):
+        GAME.spec("labels_units")
+
+
+def test_columns_are_carried_along_and_make_no_difference():
+    plain = sample_schema(2, ["move"], {})
+    known = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), 2, ("gold", "wood")),))
+
+    named = plain.with_columns(known)
+
+    assert [spec.columns for spec in named.arrays] == [("gold", "wood"), ()]
+    assert plain.difference(named) is None
+    assert "columns" not in json.dumps(plain.as_document())
+    again = StoreSchema.from_document(json.loads(json.dumps(named.as_document())))
+    assert [spec.columns for spec in again.arrays] == [("gold", "wood"), ()]
