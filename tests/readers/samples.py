@@ -11,9 +11,8 @@ from penstock.config.sizes import MIB
 from penstock.prep.tfrecord.write import write_tfrecord
 from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
-from penstock.readers.opening import open_reader
 from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import ONE_SHARD, BlockStream
+from penstock.readers.reading import ONE_SHARD, BlockStream, read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, survey
@@ -77,14 +76,8 @@ def open_path(
     shard: Shard = ONE_SHARD,
 ) -> BlockStream:
     """A reader with a share of its own."""
-    return open_reader(
-        reading or ReadingSection(),
-        list_files(str(path)),
-        Wanted(columns, text_columns),
-        Share("reading", share_bytes),
-        seed=seed,
-        shard=shard,
-    )
+    found = survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns, text_columns))
+    return read_blocks(found, Share("reading", share_bytes), seed, shard)
 
 
 def survey_path(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.arrays.memory import survey_arrays, survey_table
+from penstock.readers.memory_arrays import survey_arrays, survey_table
 from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.reading import BlockStream, read_blocks
 from penstock.readers.survey import Survey, Wanted
@@ -137,21 +137,20 @@ def expected_rows(array: Any) -> list[Any]:
     return [[text.decode() for text in row] if array.ndim > 1 else row.decode() for row in flat_rows]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (7, 2, 2)], ids=str)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", ["npy", "npz", "memory"])
-def test_every_dtype_and_shape(
-    tmp_path: Path, dtype: str, shape: tuple[int, ...], order: Any, kind: str
-) -> None:
-    array = np.asarray(array_of(dtype, shape), order=order)
+def test_every_dtype_and_shape(tmp_path: Path, shape: tuple[int, ...], order: Any, kind: str) -> None:
+    arrays = {
+        f"a{index}": np.asarray(array_of(dtype, shape), order=order) for index, dtype in enumerate(DTYPES)
+    }
     if kind == "memory":
-        reader = read_arrays({"a": array})
+        reader = read_arrays(arrays)
     else:
-        np.save(tmp_path / "a.npy", array) if kind == "npy" else np.savez(tmp_path / "b.npz", a=array)
+        save(tmp_path, **arrays) if kind == "npy" else np.savez(tmp_path / "b.npz", **arrays)
         reader = open_path(tmp_path)
 
-    assert rows_of(reader) == {"a": expected_rows(array)}
+    assert rows_of(reader) == {name: expected_rows(array) for name, array in arrays.items()}
 
 
 def test_float16_becomes_float32_and_more_axes_one_list_of_fixed_size(tmp_path: Path) -> None:

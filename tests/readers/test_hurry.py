@@ -9,7 +9,7 @@ import pytest
 from penstock.config.sizes import MIB
 from penstock.data.prefetch import read_ahead
 from penstock.readers.files import list_files
-from penstock.readers.parquet.stored import OpenParquet
+from penstock.readers.parquet_files import OpenParquet
 from penstock.readers.reading import BlockStream, read_blocks
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.readers import lanes
-from penstock.readers.lanes import num_lanes
+from penstock.readers import reading
 from penstock.readers.reading import read_blocks
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
@@ -17,7 +16,7 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, take, writ
 @pytest.fixture
 def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Survey:
     """Twelve files of one chunk each, and a machine with four cores."""
-    monkeypatch.setattr(lanes, "most_lanes", lambda: 4)
+    monkeypatch.setattr(reading, "most_lanes", lambda: 4)
     return survey_path(write_csv(tmp_path, [50] * 12), CSV_WITH_HEADER)
 
 
@@ -25,12 +24,12 @@ def decoding_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-decode")]
 
 
-def test_as_many_lanes_as_there_is_room_for(survey: Survey) -> None:
-    lane_bytes = survey.lane_bytes
+@pytest.mark.parametrize(("times", "num_threads"), [(1, 0), (3, 3), (99, 4)])
+def test_as_many_threads_as_the_share_holds(survey: Survey, times: int, num_threads: int) -> None:
+    batches = iter(read_blocks(survey, Share("r", times * survey.lane_bytes)))
+    next(batches)
 
-    assert [num_lanes(survey, Share("r", size)) for size in (1, lane_bytes, 3 * lane_bytes, 99 * lane_bytes)] == [
-        1, 1, 3, 4,
-    ]  # fmt: skip
+    assert len(decoding_threads()) == num_threads
 
 
 @pytest.mark.parametrize("seed", [None, 3])

@@ -6,12 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.files import DataFile
-from penstock.readers.parquet.layout import RowGroup
-from penstock.readers.parquet.plan import plan_blocks
-from penstock.runtime.budget import Share
 from tests.readers.samples import flat, numbers, open_path, survey_path, table_of, write_parquet
 
 
@@ -131,41 +127,6 @@ def test_a_column_with_the_reserved_name(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match="column '__row__': this name is reserved"):
         open_path(tmp_path)
-
-
-def _block(decoded_bytes: int, paging_bytes: int) -> RowGroup:
-    return RowGroup(0, 0, 0, num_rows=1000, decoded_bytes=decoded_bytes, paging_bytes=paging_bytes)
-
-
-def _batch_rows(blocks: list[RowGroup], limit_bytes: int) -> list[int | None]:
-    plans = plan_blocks(blocks, [DataFile("a.parquet", 1)], Share("reading", limit_bytes))
-    for first in plans:
-        for second in plans:
-            assert first.retained_bytes + second.needed_bytes <= limit_bytes
-    return [plan.batch_rows for plan in plans]
-
-
-def test_row_groups_are_decoded_whole_where_two_fit() -> None:
-    block = _block(decoded_bytes=100 * KIB, paging_bytes=10 * KIB)
-
-    assert _batch_rows([block, block], 210 * KIB) == [None, None]
-    assert _batch_rows([block, block], 160 * KIB) == [100, 100]
-
-
-def test_a_large_row_group_does_not_slow_down_the_small_ones() -> None:
-    small, large = _block(100 * KIB, 10 * KIB), _block(10 * MIB, 100 * KIB)
-
-    assert _batch_rows([small, large, small], 512 * KIB) == [None, 3, None]
-
-
-def test_a_row_group_that_cannot_fit_is_refused_before_the_start() -> None:
-    with pytest.raises(BudgetExceeded) as caught:
-        _batch_rows([_block(10 * MIB, 2 * MIB)], MIB)
-
-    assert str(caught.value) == (
-        "a.parquet: row group 0 needs 2.2MiB even when it is decoded page by page, but reading may hold "
-        "1MiB; raise memory.limit, read fewer columns, or write the file with smaller pages"
-    )
 
 
 def test_string_and_large_string_are_read_as_one_type(tmp_path: Path) -> None:

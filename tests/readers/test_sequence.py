@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.readers.blocks import Blocks, Shard
-from penstock.readers.done import Done, DoneRows
-from penstock.readers.sequence import Piece, RowSequence
+from penstock.readers.sequence import Done, DoneRows, Piece, RowSequence, block_order, derive_generator
 
 block_sizes = st.lists(st.integers(0, 9), max_size=12)
 
@@ -123,3 +122,25 @@ def test_what_is_done_is_small_when_it_is_saved() -> None:
     assert state["finished"] == [[0, 500]]
     assert list(state["partly"]) == ["500"]
     assert len(state["partly"]["500"][1]) < 1000 / 8 * 4 / 3 + 4
+
+
+def test_equal_arguments_give_equal_numbers() -> None:
+    first, second = (derive_generator("rows", 7, 0, 3).integers(0, 1000, 5).tolist() for _ in range(2))
+
+    assert first == second
+
+
+def test_purpose_seed_and_place_each_change_the_numbers() -> None:
+    generators = [
+        derive_generator("rows", 7, 0, 3),
+        derive_generator("blocks", 7, 0, 3),
+        derive_generator("rows", -7, 0, 3),
+        derive_generator("rows", 7, 3, 0),
+    ]
+
+    assert len({generator.integers(0, 1 << 60) for generator in generators}) == 4
+
+
+def test_without_a_seed_blocks_keep_their_order() -> None:
+    assert block_order(4, None, epoch=3).tolist() == [0, 1, 2, 3]
+    assert sorted(block_order(4, 7, epoch=3).tolist()) == [0, 1, 2, 3]

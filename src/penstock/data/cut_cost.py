@@ -17,8 +17,8 @@ from penstock.data.sections import Oversize
 from penstock.data.stage import Stage, join
 from penstock.data.window import own_bytes
 from penstock.readers.blocks import Int64Array
-from penstock.readers.done import BoolArray
 from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.sequence import BoolArray
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
 

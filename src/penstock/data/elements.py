@@ -13,7 +13,7 @@ from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
 from penstock.data.stage import Stage
-from penstock.readers.done import Done
+from penstock.readers.sequence import Done
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
 

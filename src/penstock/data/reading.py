@@ -25,8 +25,8 @@ from penstock.data.sources import (
     files_at,
     path_text,
 )
-from penstock.readers.arrays.held import MEMORY
 from penstock.readers.files import DataFile
+from penstock.readers.memory_arrays import MEMORY
 from penstock.readers.sections import DatasetType, ReadingSection
 
 

@@ -7,8 +7,7 @@ from penstock.config.errors import CheckpointError
 from penstock.data.bucketing import ReadLengths
 from penstock.data.shuffle import window_order
 from penstock.readers.blocks import Blocks, Int64Array, Shard
-from penstock.readers.done import Done, DoneRows
-from penstock.readers.sequence import RowSequence
+from penstock.readers.sequence import Done, DoneRows, RowSequence
 from penstock.readers.stream import Place
 from penstock.runtime.state import State
 

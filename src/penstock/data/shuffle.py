@@ -16,7 +16,7 @@ from penstock.data.stage import Stage, WaitingRows
 from penstock.data.window import RowStore
 from penstock.readers.blocks import Int64Array
 from penstock.readers.fingerprints import START_ANEW
-from penstock.readers.order import derive_generator
+from penstock.readers.sequence import derive_generator
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.kernels import kernel

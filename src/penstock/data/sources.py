@@ -14,12 +14,11 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
-from penstock.readers.arrays.held import MEMORY
-from penstock.readers.arrays.memory import survey_arrays
-from penstock.readers.arrays.survey import NumpySurvey
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.fingerprints import Fingerprint
+from penstock.readers.memory_arrays import MEMORY, survey_arrays
+from penstock.readers.numpy_files import NumpySurvey
 from penstock.readers.recognition import Likeness, recognise
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
 from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
@@ -209,9 +208,9 @@ class NumpyFiles(Files):
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """As the headers say."""
         survey = self.survey()
-        if not isinstance(survey, NumpySurvey) or not survey.layout.parts:
+        if not isinstance(survey, NumpySurvey) or not survey.parts:
             return {}
-        return _deep({name: array.shape for name, array in survey.layout.parts[0].arrays.items()})
+        return _deep({name: array.shape for name, array in survey.parts[0].arrays.items()})
 
 
 @dataclass(eq=False)

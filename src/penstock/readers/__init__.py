@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 READERS: "Registry[TakeSurvey]" = Registry(
     "dataset type",
     {
-        "ParquetDataset": "penstock.readers.parquet.survey:survey_parquet",
-        "ArrowDataset": "penstock.readers.arrow_ipc.survey:survey_ipc",
-        "NumpyDataset": "penstock.readers.arrays.survey:survey_numpy",
+        "ParquetDataset": "penstock.readers.parquet:survey_parquet",
+        "ArrowDataset": "penstock.readers.arrow_ipc:survey_ipc",
+        "NumpyDataset": "penstock.readers.numpy_files:survey_numpy",
         "CsvDataset": "penstock.readers.text.csv:survey_csv",
         "JsonDataset": "penstock.readers.text.json:survey_json",
         "TFRecordDataset": "penstock.readers.tfrecord.survey:survey_tfrecord",

@@ -1,19 +1,26 @@
-"""The stream over the blocks of any format: order, shards, places and the origin of rows."""
+"""The stream over the blocks of any format: order, shards, places and the origin of rows.
 
+Formats whose decoder does the work of one core (text and records) are decoded by several threads at once: decoding
+releases the interpreter, and a block is small, so that one that waits for its turn takes little.
+"""
+
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from queue import SimpleQueue
 
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Shard
 from penstock.readers.fingerprints import START_ANEW, check_same_files, check_same_seed
-from penstock.readers.lanes import Lanes, num_lanes
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.sequence import Piece, RowSequence
 from penstock.readers.stream import Place, RecordStream
 from penstock.readers.survey import BlockDecoder, Survey
 from penstock.runtime.budget import Share
+from penstock.runtime.cores import most_lanes
 from penstock.runtime.state import State
 
 ONE_SHARD = Shard()
@@ -29,6 +36,40 @@ def read_blocks(
     The reader holds no more than its share.
     """
     return BlockStream(survey, share, seed, shard)
+
+
+class Lanes:
+    """Decodes pieces on several threads, each with a decoder of its own, and gives them out in their order."""
+
+    def __init__(self, survey: Survey, share: Share, count: int) -> None:
+        self._decoders = [survey.decoder(part) for part in share.split(count)]
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="penstock-decode")
+        self._free: SimpleQueue[BlockDecoder] = SimpleQueue()
+        for decoder in self._decoders:
+            self._free.put(decoder)
+
+    def decode(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[pa.RecordBatch]]]:
+        """The batches of each piece. An error comes in its turn."""
+        waiting: deque[tuple[Piece, Future[list[pa.RecordBatch]]]] = deque()
+        for piece in pieces:
+            waiting.append((piece, self._pool.submit(self._decode, piece)))
+            if len(waiting) > len(self._decoders):
+                first, batches = waiting.popleft()
+                yield first, batches.result()
+        for first, batches in waiting:
+            yield first, batches.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for decoder in self._decoders:
+            decoder.close()
+
+    def _decode(self, piece: Piece) -> list[pa.RecordBatch]:
+        decoder = self._free.get()
+        try:
+            return list(decoder.batches(piece.block, piece.first_row, piece.end_row))
+        finally:
+            self._free.put(decoder)
 
 
 class BlockStream(RecordStream):
@@ -52,17 +93,14 @@ class BlockStream(RecordStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """The wanted columns and `ROW_COLUMN`."""
         return self._schema
 
     @property
     def order(self) -> State:
-        """Files, blocks, seed and shard."""
         return self._order
 
     @property
     def place(self) -> Place:
-        """The place after the last batch."""
         return self._start.at(self._row)
 
     @property
@@ -71,13 +109,11 @@ class BlockStream(RecordStream):
         return self._sequence.num_rows
 
     def go_to(self, place: Place) -> None:
-        """Go to a row of an epoch."""
         self._start = place
         self._row = place.row
         self._sequence = RowSequence(self._survey.blocks, self._seed, place.epoch, self._shard, place.done)
 
     def close(self) -> None:
-        """Close files, end threads, and give all bytes back."""
         self._decoder.close()
 
     def check_order(self, saved: State) -> None:
@@ -97,23 +133,24 @@ class BlockStream(RecordStream):
             )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Record batches from the present place on."""
         self._decoder.close()
         pieces = self._sequence.pieces(self._row)
-        count = num_lanes(self._survey, self._share)
-        if count > 1:
-            lanes = self._decoder = Lanes(self._survey, self._share, count)
-            decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]] = lanes.decode(pieces)
+        lane_bytes = self._survey.lane_bytes
+        num_lanes = min(most_lanes(), self._share.limit_bytes // lane_bytes) if lane_bytes else 1
+        decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
+        if num_lanes > 1:
+            self._decoder = opened = Lanes(self._survey, self._share, num_lanes)
+            decoded = opened.decode(pieces)
         else:
-            decoder = self._decoder = self._survey.decoder(self._share)
+            self._decoder = decoder = self._survey.decoder(self._share)
             decoded = ((piece, self._decode(decoder, piece)) for piece in pieces)
-        opened = self._decoder
+        closing_decoder = self._decoder
         try:
             with closing(decoded):  # type: ignore[type-var]
                 for piece, batches in decoded:
                     yield from self._rows_of(piece, batches)
         finally:
-            opened.close()
+            closing_decoder.close()
 
     def _decode(self, decoder: BlockDecoder, piece: Piece) -> Iterator[pa.RecordBatch]:
         # All cores for decoding would take the one that rows are used on, unless that has to wait for them.

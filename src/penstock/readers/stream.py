@@ -8,7 +8,7 @@ from typing import Protocol, Self, TypeVar
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
-from penstock.readers.done import Done
+from penstock.readers.sequence import Done
 from penstock.runtime.state import State
 
 T_co = TypeVar("T_co", covariant=True)

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 from penstock.prep.profile.column import ColumnFacts, is_number
 from penstock.prep.profile.dataset import DataProfile
 from penstock.readers.files import DataFile
-from penstock.readers.parquet.layout import open_file
+from penstock.readers.parquet_files import OpenParquet
 
 
 def with_footers(profile: DataProfile, files: Sequence[DataFile]) -> DataProfile:
     """The profile, with what the statistics of all row groups tell exactly."""
     chunks: dict[str, list[Any]] = {column.name: [] for column in profile.columns}
     for file in files:
-        with open_file(file) as opened:
+        with OpenParquet(file) as opened:
             _collect(opened.metadata, chunks)
     return replace(
         profile,

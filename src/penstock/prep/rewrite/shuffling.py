@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.prep.rewrite.buckets import KEY_BITS, KEY_COLUMN, KEY_FIELD, MOST_BUCKETS, Bucket, BucketFiles
-from penstock.readers.order import derive_generator
+from penstock.readers.sequence import derive_generator
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.readers.blocks import Blocks
-from penstock.readers.casting import as_type
+from penstock.readers.columns import as_type
 from penstock.readers.leasing import RollingLease
 from penstock.readers.odps.paths import TablePath
 from penstock.readers.odps.ranges import TableRows

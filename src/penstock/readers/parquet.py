@@ -1,0 +1,351 @@
+"""Parquet files inside the reader's share. Blocks are row groups.
+
+A row group is decoded whole where two of them fit the share: one that is still in use as views, and the next one. A
+larger one is decoded some rows at a time. What numbers take in memory follows from the footer. Strings may be
+thousands of times larger in memory than in the file, where one stands once in a dictionary: how large they are is
+known from a sample, which keeps them in their dictionaries, and every batch is held against what was expected.
+Never through the dataset scanner, which reads ahead without a bound.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.sizes import KIB, MIB, format_size
+from penstock.readers.blocks import Blocks
+from penstock.readers.columns import join_schemas, project, with_types
+from penstock.readers.files import DataFile
+from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
+from penstock.readers.leasing import RollingLease
+from penstock.readers.origin import ROW_FIELD
+from penstock.readers.parquet_files import (
+    OpenParquet,
+    RowGroup,
+    Sample,
+    page_size,
+    read_row_groups,
+    reading_file,
+    take_sample,
+)
+from penstock.readers.sections import ReadingSection
+from penstock.readers.survey import BlockDecoder, Survey, Wanted
+from penstock.readers.uris import is_uri
+from penstock.runtime.budget import Share
+
+_MAX_WHOLE_BYTES = 64 * MIB
+"""Larger row groups are decoded no faster whole than in parts (measured), and hold more."""
+_MAX_PART_BYTES, _MAX_PART_ROWS, _PART_SHARE = 16 * MIB, 65_536, 16
+"""Rows that are decoded together take this part of the share..."""
+_PARTS = 3
+"""...and so many times that exists at once: being made, being cut, handed out."""
+_GROUP_BYTES = 16 * MIB
+"""Pages of columns that are open at once where a row group is decoded whole."""
+_SHRINK = 8
+"""Rows that take more than expected are decoded again in batches so many times smaller."""
+_MAX_FETCHED_BYTES = 64 * MIB
+"""A row group of an object store is fetched at once, as stored, up to this size."""
+_MAX_OPEN_FILES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What decoding a row group takes."""
+
+    num_rows: int
+    decoded_bytes: int
+    max_row_bytes: float
+    """Over about a thousand consecutive rows; not the largest single row."""
+    page_bytes: int
+    """Pages and dictionaries of all columns at once."""
+    group_bytes: int
+    """The same for those columns that are decoded together where the row group is decoded whole."""
+    held_bytes: int
+    """What is fetched of an object store at once."""
+
+    def parts(self, limit_bytes: int) -> tuple[int, int, int]:
+        """Rows at a time where the share is so large, their bytes, and what is needed in all."""
+        most_bytes = min(limit_bytes // _PART_SHARE, _MAX_PART_BYTES)
+        rows = max(1, min(int(most_bytes / self.max_row_bytes), _MAX_PART_ROWS, self.num_rows))
+        part_bytes = int(rows * self.max_row_bytes)
+        return rows, part_bytes, self.page_bytes + _PARTS * part_bytes
+
+    @property
+    def whole_bytes(self) -> int:
+        return self.decoded_bytes + self.group_bytes + self.held_bytes
+
+
+@dataclass(frozen=True)
+class ParquetSurvey(Survey):
+    """What the footers of the files show, and a few rows."""
+
+    files: tuple[DataFile, ...]
+    fingerprints: tuple[Fingerprint, ...]
+    schema: pa.Schema
+    groups: tuple[RowGroup, ...]
+
+    @property
+    def columns(self) -> pa.Schema:
+        return self.schema
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        return Blocks.of((group.file_index, group.first_row, group.num_rows) for group in self.groups)
+
+    @cached_property
+    def sample(self) -> Sample:
+        return take_sample(self.files, self.schema, self.groups)
+
+    @property
+    def row_bytes(self) -> int:
+        return -int(-self.sample.row_bytes // 1) + ROW_FIELD.type.bit_width // 8 if self.groups else 1
+
+    @cached_property
+    def needs(self) -> tuple[Needs, ...]:
+        """Of each row group."""
+        has_strings = any(group.strings for group in self.groups)
+        sample = self.sample if has_strings else Sample(0, {})
+        remote = [is_uri(file.path) for file in self.files]
+        return tuple(_needs(group, sample, remote[group.file_index]) for group in self.groups)
+
+    @cached_property
+    def least_bytes(self) -> int:
+        """To a KiB; row groups are decoded in parts, unless they fit whole sooner."""
+        low, high = 0, 1
+        while not _split(self.needs, high * KIB).does_fit:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _split(self.needs, middle * KIB).does_fit else (middle, high)
+        return high * KIB
+
+    @cached_property
+    def ample_bytes(self) -> int:
+        """Row groups are decoded whole, unless they are huge, and those of object stores fetched at once."""
+        whole = [need for need in self.needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
+        huge = [need for need in self.needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
+        retained_bytes = max((need.decoded_bytes for need in whole), default=0)
+        needed_bytes = [need.whole_bytes for need in whole]
+        needed_bytes += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
+        return max(MIB, self.least_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
+
+    @cached_property
+    def block_bytes(self) -> int:
+        sizes = [
+            need.decoded_bytes if need.decoded_bytes <= _MAX_WHOLE_BYTES else _MAX_PART_BYTES
+            for need in self.needs
+        ]
+        return max([1, *sizes])
+
+    def decoder(self, share: Share) -> BlockDecoder:
+        return ParquetDecoder(self, share)
+
+
+def survey_parquet(
+    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+    files: Sequence[DataFile],
+    wanted: Wanted,
+) -> Survey:
+    """Read all footers, and check that every file has the columns and the types of the first.
+
+    A file without rows has nothing to disagree with: writers often know no types for it.
+    """
+    schema: pa.Schema | None = None
+    columns, first_path = wanted.columns, files[0].path
+    groups: list[RowGroup] = []
+    marks: list[Fingerprint] = []
+    for file_index, file in enumerate(files):
+        with OpenParquet(file) as opened:
+            num_rows = opened.metadata.num_rows
+            if num_rows or (schema is None and file_index == len(files) - 1):
+                first_path = file.path if schema is None else first_path
+                projected = project(opened.schema_arrow, columns, file.path)
+                schema = join_schemas(schema, first_path, projected, file.path)
+                columns = schema.names
+                groups += read_row_groups(opened.metadata, file_index, columns)
+        marks.append(fingerprint(file, num_rows, parquet_checksum(file)))
+    if schema is None:
+        raise DataError("no Parquet files are given")
+    return ParquetSurvey(tuple(files), tuple(marks), schema, tuple(groups))
+
+
+def _needs(group: RowGroup, sample: Sample, is_remote: bool) -> Needs:
+    decoded_bytes, page_bytes, most_page_bytes = group.number_bytes, group.page_bytes, group.max_page_bytes
+    max_row_bytes = 1 + group.number_bytes / group.num_rows
+    for chunk in group.strings:
+        mean, most = sample.string_bytes.get(chunk.column, (0.0, 0.0))
+        decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
+        max_row_bytes += max(most, chunk.uncompressed_bytes / group.num_rows)
+        value_bytes = most * group.num_rows / max(1, chunk.num_values)
+        # A writer looks at the size of a page when it has added a thousand values.
+        chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, int(1024 * value_bytes))
+        page_bytes += chunk_bytes
+        most_page_bytes = max(most_page_bytes, chunk_bytes)
+    group_bytes = max(most_page_bytes, min(page_bytes, _GROUP_BYTES))
+    is_fetched = is_remote and group.stored_bytes <= _MAX_FETCHED_BYTES
+    fetched_bytes = group.stored_bytes if is_fetched else 0
+    return Needs(group.num_rows, decoded_bytes, max_row_bytes, page_bytes, group_bytes, fetched_bytes)
+
+
+class _Split(NamedTuple):
+    """Which row groups are decoded whole, and what any one in work may need."""
+
+    does_fit: bool
+    max_whole_bytes: int
+    """Row groups that take more are decoded in parts."""
+    max_needed_bytes: int
+
+
+def _split(needs: Sequence[Needs], limit_bytes: int) -> _Split:
+    """As many row groups whole as any two neighbours fit the share, whatever their order."""
+    by_size = sorted(needs, key=lambda need: need.decoded_bytes)
+    parts_bytes = [need.parts(limit_bytes)[2] for need in by_size]
+    # What those from each one on need in parts, and what those up to each one need whole.
+    largest_parts = [*accumulate(reversed(parts_bytes), max, initial=0)][::-1]
+    largest_whole = [*accumulate((need.whole_bytes for need in by_size), max, initial=0)]
+    for num_whole in range(len(by_size), 0, -1):
+        retained_bytes = by_size[num_whole - 1].decoded_bytes
+        needed_bytes = max(largest_whole[num_whole], largest_parts[num_whole])
+        if retained_bytes <= _MAX_WHOLE_BYTES and retained_bytes + needed_bytes <= limit_bytes:
+            return _Split(True, retained_bytes, needed_bytes)
+    return _Split(largest_parts[0] <= limit_bytes, -1, largest_parts[0])
+
+
+class ParquetDecoder(BlockDecoder):
+    """Open files, and the bytes of the row group in work and of the one before.
+
+    What a row group needs and what the one before it retains fit the share together, in any order.
+    """
+
+    def __init__(self, survey: ParquetSurvey, share: Share) -> None:
+        self._survey = survey
+        self._share = share
+        limit_bytes = share.limit_bytes
+        split = _split(survey.needs, limit_bytes)
+        if not split.does_fit:
+            pairs = zip(survey.groups, survey.needs, strict=True)
+            group, need = max(pairs, key=lambda pair: pair[1].parts(limit_bytes)[2])
+            raise self._too_large(group, need.parts(limit_bytes)[2])
+        self._max_whole_bytes = split.max_whole_bytes
+        spare_bytes = limit_bytes - split.max_needed_bytes - max(0, split.max_whole_bytes)
+        # Without whole row groups nothing is retained.
+        self._lease = RollingLease(
+            share, limit_bytes if split.max_whole_bytes < 0 else split.max_needed_bytes + spare_bytes // 2
+        )
+        self._opened: dict[int, OpenParquet] = {}
+
+    def close(self) -> None:
+        self._lease.close()
+        while self._opened:
+            self._opened.popitem()[1].close()
+
+    def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+        group, need = self._survey.groups[block], self._survey.needs[block]
+        file = self._survey.files[group.file_index]
+        opened = self._open(group)
+        end = 0
+        with reading_file(file):
+            is_whole = need.decoded_bytes <= self._max_whole_bytes
+            # Where batches end follows from the row group alone, so that a run that continues cuts as before.
+            for batch in self._whole(opened, group, need) if is_whole else self._parts(opened, group, need):
+                start, end = end, end + batch.num_rows
+                if end > first_row:
+                    first = max(start, first_row)
+                    rows = batch.slice(first - start, min(end, end_row) - first)
+                    yield with_types(rows, self._survey.schema)
+                if end >= end_row:
+                    return
+
+    def _whole(self, opened: OpenParquet, group: RowGroup, need: Needs) -> Iterator[pa.RecordBatch]:
+        names = self._survey.schema.names
+        self._lease.move_on(need.whole_bytes, need.decoded_bytes)
+        columns: dict[str, Any] = {}
+        num_bytes = 0
+        with opened.holding(group.index, names if need.held_bytes else ()):
+            for some in self._column_groups(group, need):
+                table = opened.read_row_group(group.index, columns=some, use_threads=self.in_hurry)
+                columns.update({name: table.column(name) for name in some})
+                num_bytes += table.nbytes
+                del table
+                extra_bytes = num_bytes - need.decoded_bytes
+                if extra_bytes > 0 and not self._lease.grow(extra_bytes, extra_bytes):
+                    break
+            else:
+                yield from pa.table({name: columns[name] for name in names}).to_batches()
+                return
+        # Its strings are larger than the sample let expect.
+        columns.clear()
+        yield from self._parts(opened, group, need, is_moved=True)
+
+    def _column_groups(self, group: RowGroup, need: Needs) -> list[list[str]]:
+        """The wanted columns, in groups whose pages fit together."""
+        names = self._survey.schema.names
+        num_groups = -(-need.page_bytes // max(1, need.group_bytes))
+        size = -(-len(names) // num_groups)
+        return [names[start : start + size] for start in range(0, len(names), size)]
+
+    def _parts(
+        self, opened: OpenParquet, group: RowGroup, need: Needs, is_moved: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Some rows at a time; where a batch takes more than is leased and cannot be leased, fewer."""
+        rows, part_bytes, needed_bytes = need.parts(self._share.limit_bytes)
+        names = self._survey.schema.names
+        is_fetched = 0 < need.held_bytes <= self._lease.most_needed_bytes - needed_bytes
+        needed_bytes += need.held_bytes if is_fetched else 0
+        if needed_bytes > self._lease.most_needed_bytes:
+            raise self._too_large(group, needed_bytes)
+        (self._lease.change if is_moved else self._lease.move_on)(needed_bytes, 0)
+        done = leased_bytes = 0
+        with opened.holding(group.index, names if is_fetched else ()):
+            while done < group.num_rows:
+                skipped = done
+                for batch in opened.iter_batches(
+                    rows, row_groups=[group.index], columns=names, use_threads=False
+                ):
+                    if skipped >= batch.num_rows:
+                        skipped -= batch.num_rows
+                        continue
+                    extra_bytes = _PARTS * (batch.nbytes - part_bytes) - leased_bytes
+                    if extra_bytes > 0:
+                        if not self._lease.grow(extra_bytes):
+                            if batch.num_rows == 1:
+                                raise self._row_too_large(group, group.first_row + done, batch.nbytes)
+                            rows = max(1, min(rows, batch.num_rows) // _SHRINK)
+                            break
+                        leased_bytes += extra_bytes
+                    done += batch.num_rows - skipped
+                    yield batch.slice(skipped).select(names)
+                    skipped = 0
+
+    def _too_large(self, group: RowGroup, needed_bytes: int) -> BudgetExceeded:
+        return BudgetExceeded(
+            f"{self._survey.files[group.file_index].path}: row group {group.index} needs {format_size(needed_bytes)} "
+            f"even when it is decoded in parts, but {self._share.name} may hold "
+            f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
+            "smaller row groups (penstock rewrite)"
+        )
+
+    def _row_too_large(self, group: RowGroup, row: int, row_bytes: int) -> BudgetExceeded:
+        return BudgetExceeded(
+            f"{self._survey.files[group.file_index].path}: row {row} takes {format_size(row_bytes)} in memory, and "
+            f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
+            f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
+        )
+
+    def _open(self, group: RowGroup) -> OpenParquet:
+        """The file of a row group; some stay open, since reading a footer again may cost as much as a group."""
+        file = self._survey.files[group.file_index]
+        opened = self._opened.pop(group.file_index, None)
+        if opened is None:
+            if len(self._opened) == _MAX_OPEN_FILES:
+                self._opened.pop(next(iter(self._opened))).close()
+            opened = OpenParquet(file)
+        self._opened[group.file_index] = opened
+        is_there = group.index < opened.metadata.num_row_groups
+        if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
+            raise DataError(f"{file.path}: has changed while it was being read")
+        return opened
