@@ -102,7 +102,7 @@ class ParquetSurvey(Survey):
 
     @property
     def row_bytes(self) -> int:
-        return max(1, -int(-self.sample.row_bytes // 1) + ROW_FIELD.type.bit_width // 8)
+        return -int(-self.sample.row_bytes // 1) + ROW_FIELD.type.bit_width // 8 if self.groups else 1
 
     @cached_property
     def needs(self) -> tuple[Needs, ...]:

@@ -19,7 +19,7 @@ from penstock.readers.uris import is_uri
 
 _STREAM_BYTES = 64 * KIB
 """Read at once from the file, per column."""
-_USUAL_PAGE_BYTES = 9 * MIB // 8
+_USUAL_PAGE_BYTES = MIB + 32 * KIB
 """What writers make a page or a dictionary by default, and a little more."""
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _DECIMAL_BYTES, _VALIDITY_BYTES, _OFFSET_BYTES = 32, 1, 4
