@@ -28,11 +28,9 @@ from penstock.config.sizes import format_size
 from penstock.data.workers.choice import Workers
 from penstock.data.workers.counting import arena_bytes
 from penstock.features.build import build_features
-from penstock.features.columns import DenseColumn
-from penstock.features.feature import Feature
+from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import ParsingSection
+from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.readers.origin import with_row_ids
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share

@@ -15,8 +15,7 @@ from torch.nn import functional
 
 import penstock
 from penstock.metrics import TrainMetricWrapper
-from penstock.metrics.auc import AUC
-from penstock.metrics.decay_auc import DecayAUC
+from penstock.metrics.auc import AUC, DecayAUC
 
 NUM_ITEMS = 100
 

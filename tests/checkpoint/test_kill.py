@@ -18,7 +18,7 @@ KILL_SAVERS = f"""
 import itertools, os, signal, sys, time
 from pathlib import Path
 import torch
-import penstock.checkpoint.tensors
+import penstock.checkpoint.storage
 from penstock.checkpoint import CheckpointStore
 
 def save_forever(directory, step_increment, told):

@@ -3,13 +3,15 @@
 import errno
 import logging
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
-from penstock.checkpoint import CheckpointStore, open_checkpoint
+from penstock.checkpoint import CheckpointStore, open_checkpoint, stale
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.config.errors import CheckpointError
 
@@ -62,8 +64,7 @@ def test_parameters_and_views_are_filled_where_they_are(store):
 
 
 def test_tensors_larger_than_a_block_are_streamed(store, monkeypatch):
-    monkeypatch.setattr("penstock.checkpoint.safetensors_format.BLOCK_BYTES", 100)
-    monkeypatch.setattr("penstock.checkpoint.storage_reader.BLOCK_BYTES", 64)
+    monkeypatch.setattr("penstock.checkpoint.storage.BLOCK_BYTES", 64)
     table = torch.rand(101, 3)
     store.save(1, {"table": table}, {})
     loaded = torch.zeros(101, 3)
@@ -254,7 +255,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     store.save(1, tensors(), {})
-    monkeypatch.setattr("penstock.checkpoint.storage_writer.flush_to_disk", full)
+    monkeypatch.setattr("penstock.checkpoint.storage.flush_to_disk", full)
 
     with pytest.raises(CheckpointError, match="No space left on device"):
         store.save(2, tensors(), {})
@@ -290,3 +291,22 @@ def test_a_changed_document_is_passed_over_with_its_checkpoint(store):
 
     assert store.latest_document("shuffle") == {"num_rows": 5}
     assert store.latest().step == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "keep", "protected", "gone"),
+    [
+        ([30, 10, 20], 2, (), [10]),
+        ([1, 2, 3, 4], 1, [2], [1, 3]),
+        ([1, 2, 3], 0, (), []),
+        ([1, 2], 5, (), []),
+    ],
+)
+def test_the_newest_and_the_protected_stay(steps, keep, protected, gone):
+    assert stale(steps, keep, protected) == gone
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, penstock.checkpoint; sys.exit('torch' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,8 +1,7 @@
 import pytest
 
 from penstock.features.build import build_features
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import ParsingSection
+from penstock.features.sections import FeatureConfig, ParsingSection
 
 
 @pytest.fixture

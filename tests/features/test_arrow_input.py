@@ -1,3 +1,5 @@
+"""Arrow columns of every type as values and lengths."""
+
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.features.arrow_input import cells_of, read_cells
+from penstock.features.arrow_input import cells_of
+from penstock.features.feature import SparseColumn, fill_missing, row_of_value, sum_by_row
 from penstock.features.text import Text
 
 INTEGER_TYPES = [
@@ -22,6 +25,7 @@ INTEGER_TYPES = [
     pa.uint32(),
     pa.uint64(),
 ]
+
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
 
 
@@ -112,36 +116,12 @@ def test_dictionaries_of_anything():
     assert plain(lists) == ([3, 1, 2], [1, 0, 2])
 
 
-def test_maps_are_ids_with_weights():
-    kind = pa.map_(pa.int64(), pa.float64())
-    array = pa.array([[(9, 9.0)], [(1, 0.5), (2, 1.5)], None, [(3, 2.0)]], kind)
-
-    cells = cells_of(array.slice(1), "c")
-
-    assert cells.values.tolist() == [1, 2, 3]
-    assert cells.lengths.tolist() == [2, 0, 1]
-    assert cells.weights.tolist() == [0.5, 1.5, 2.0]
-
-
-def test_unsigned_integers_beyond_int64_are_their_digits():
-    assert plain(pa.array([2**64 - 1, None, 1], pa.uint64())) == (
-        ["18446744073709551615", "", "1"],
-        [1, 1, 1],
-    )
-
-
 def test_integers_are_views_of_arrow_memory():
     array = pa.array(np.arange(5))
 
     values = cells_of(array.slice(2), "c").values
 
     assert values.ctypes.data == array.buffers()[1].address + 16
-
-
-def test_chunked_columns_are_joined():
-    table = pa.concat_tables([pa.table({"c": ["a", None]}), pa.table({"c": ["b"]})])
-
-    assert read_cells(table, "c").values.offsets.tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("kind", [pa.duration("s"), pa.struct([("x", pa.int64())]), pa.time32("s")], ids=str)
@@ -163,3 +143,23 @@ def test_sliced_lists_equal_compact_ones(rows, begin, size):
     assert plain(array.slice(begin, size)) == plain(
         pa.array(rows[begin : begin + size], pa.list_(pa.int64()))
     )
+
+
+def test_the_row_of_a_value():
+    lengths = np.array([2, 0, 1], np.int32)
+
+    assert [row_of_value(lengths, index) for index in range(3)] == [0, 0, 2]
+
+
+def test_counts_of_values_become_lengths_of_rows():
+    assert sum_by_row(np.array([1, 0, 3]), np.array([2, 0, 1], np.int32)).tolist() == [1, 0, 3]
+
+
+def test_only_rows_without_a_value_get_the_default():
+    column = SparseColumn(np.array([5, 6]), np.array([2, 0], np.int32), np.array([1, 2], np.float32))
+
+    filled = fill_missing(column, np.array([8, 9]), np.array([0.5, 0.25], np.float32))
+
+    assert filled.values.tolist() == [5, 6, 8, 9]
+    assert filled.lengths.tolist() == [2, 2]
+    assert filled.weights.tolist() == [1.0, 2.0, 0.5, 0.25]

@@ -3,10 +3,9 @@ import logging
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.features.build import FEATURE_TYPES, build_features, feature_names
+from penstock.features.build import build_features, feature_names
 from penstock.features.feature import TableSpec
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import ParsingSection
+from penstock.features.sections import FeatureConfig, ParsingSection
 
 RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
 
@@ -26,13 +25,6 @@ def problems_of(configs):
     with pytest.raises(ConfigError) as caught:
         build_features(configs, RAW_INPUT)
     return [str(problem) for problem in caught.value.problems]
-
-
-def test_features_keep_the_order_of_the_run_file():
-    features = build_features([id_feature("a"), raw_feature("b"), id_feature("c")], RAW_INPUT)
-
-    assert [feature.name for feature in features] == ["a", "b", "c"]
-    assert [feature.inputs for feature in features] == [("a",), ("b",), ("c",)]
 
 
 def test_the_table_of_a_feature():
@@ -91,7 +83,3 @@ def test_names_that_a_section_gives():
 
     assert feature_names(id_feature("a")) == ("a",)
     assert feature_names(FeatureConfig.model_validate({"sequence_feature": sequence})) == ("clicks__item",)
-
-
-def test_every_feature_type_has_a_builder():
-    assert all(callable(FEATURE_TYPES.get(name)) for name in FEATURE_TYPES)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import ConfigError, DataError
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import ParsingSection
+from penstock.features.sections import FeatureConfig, ParsingSection
 
 
 def parsed(feature, column, kind=None):
@@ -45,24 +44,12 @@ def test_encoded_ids(one_feature, column):
     assert parsed(with_default, column) == ([1, 2, 0, 0, 3], [2, 1, 1, 1])
 
 
-def test_encoded_integers(one_feature):
-    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, fg_encoded_default_value="7")
-
-    assert parsed(feature, [1, None, 3]) == ([1, 7, 3], [1, 1, 1])
-
-
 def test_encoded_ids_are_not_hashed_or_looked_up_again(one_feature):
     hashing = one_feature("id_feature", "FG_NONE", hash_bucket_size=10)
     vocabulary = one_feature("id_feature", "FG_NONE", vocab_list=["a", "b"])
 
     assert parsed(hashing, ["7"]) == ([7], [1])
     assert parsed(vocabulary, ["3"]) == ([3], [1])
-
-
-def test_the_default_may_hold_several_values(one_feature):
-    feature = one_feature("id_feature", "FG_NONE", num_buckets=10, fg_encoded_default_value="4|5")
-
-    assert parsed(feature, ["1", None]) == ([1, 4, 5], [1, 2])
 
 
 WEIGHTED_COLUMNS = {
@@ -119,13 +106,6 @@ def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_fe
 
     assert feature.table.num_rows == 4
     assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
-
-
-def test_vocabulary_without_a_default_leaves_missing_rows_empty(one_feature):
-    feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["a", "b"])
-
-    assert feature.table.num_rows == 4
-    assert parsed(feature, ["b", None, "c"]) == ([3, 1], [1, 0, 1])
 
 
 def test_vocabulary_with_a_row_of_its_own_for_the_unknown(one_feature):
@@ -213,13 +193,6 @@ def test_a_map_needs_a_weighted_feature(one_feature):
         parsed(feature, [[(1, 0.5)]], pa.map_(pa.int64(), pa.float32()))
 
 
-def test_no_rows_and_no_values(one_feature):
-    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10, weighted=True)
-
-    assert parsed(feature, [], pa.string()) == ([], [], [])
-    assert parsed(feature, [None, None], pa.null()) == ([], [0, 0], [])
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -228,14 +201,9 @@ def test_no_rows_and_no_values(one_feature):
             "expression: 'const:x': the side 'const' is not available yet",
         ),
         (
-            {"num_buckets": 3, "expression": "age"},
-            "expression: 'age' is not of the form side:column, such as user:age",
-        ),
-        (
             {"num_buckets": 3, "expression": "usr:age"},
             "expression: 'usr:age': unknown side 'usr'; did you mean 'user'?",
         ),
-        ({"num_buckets": 3, "default_value": "x"}, "default_value: 'x' is not an integer"),
         ({"num_buckets": 3, "default_value": "3"}, "default_value: '3' is outside 0 to 2"),
         (
             {"vocab_dict": {"a": 0}},

@@ -9,23 +9,17 @@ def normalized(text, *numbers):
     return parse_normalizer(text)(np.array(numbers, np.float64)).tolist()
 
 
-def test_log10_gives_the_default_at_and_below_its_threshold():
-    assert normalized("method=log10,threshold=1e-10,default=-10", 100.0, 1.0, 1e-10, 0.0, -5.0) == [
-        2,
-        0,
-        -10,
-        -10,
-        -10,
-    ]
-    assert normalized("method=log10", 100.0, 0.0) == [2, -10]
-
-
-def test_zscore():
-    assert normalized("method=zscore,mean=2,standard_deviation=4", 10.0, 2.0) == [2.0, 0.0]
-
-
-def test_minmax():
-    assert normalized("method=minmax, min=10, max=20", 10.0, 15.0, 30.0) == [0.0, 0.5, 2.0]
+@pytest.mark.parametrize(
+    ("text", "numbers", "expected"),
+    [
+        ("method=log10,threshold=1e-10,default=-10", [100.0, 1.0, 1e-10, 0.0, -5.0], [2, 0, -10, -10, -10]),
+        ("method=log10", [100.0, 0.0], [2, -10]),
+        ("method=zscore,mean=2,standard_deviation=4", [10.0, 2.0], [2.0, 0.0]),
+        ("method=minmax, min=10, max=20", [10.0, 15.0, 30.0], [0.0, 0.5, 2.0]),
+    ],
+)
+def test_methods(text, numbers, expected):
+    assert normalized(text, *numbers) == expected
 
 
 @pytest.mark.parametrize(

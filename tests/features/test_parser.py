@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.features.columns import DenseColumn, SparseColumn
-from penstock.features.feature import TableSpec
+from penstock.features.feature import DenseColumn, SparseColumn, TableSpec
 from penstock.features.parser import UNKNOWN_ROW, Parser
 from penstock.readers.origin import ROW_COLUMN
 
@@ -155,11 +154,6 @@ def test_a_label_is_a_number_even_if_a_feature_reads_its_column_as_text(one_feat
     feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10)
 
     assert Parser([feature], ["f"]).text_columns == ()
-
-
-def test_a_null_sample_weight():
-    with pytest.raises(DataError, match="row 1: column 'w': is null; every row needs a sample weight"):
-        Parser([], [], ["w"]).parse(batch_of(w=[1.0, None]))
 
 
 TABLE = TableSpec("t", num_rows=10, dim=4)

@@ -77,28 +77,13 @@ def test_missing_numbers_need_a_default(one_feature, column):
     )
 
 
-def test_one_default_stands_for_a_whole_vector(one_feature):
-    one = one_feature("raw_feature", "FG_NONE", value_dim=2, fg_encoded_default_value="7")
-    two = one_feature("raw_feature", "FG_NONE", value_dim=2, fg_encoded_default_value="7|8")
-
-    assert parsed(one, ["1|2", None]).values.tolist() == [[1, 2], [7, 7]]
-    assert parsed(two, ["1|2", None]).values.tolist() == [[1, 2], [7, 8]]
-
-
 def test_a_ragged_row_is_named_with_both_widths(one_feature):
     feature = one_feature("raw_feature", "FG_NONE", value_dim=2)
 
-    for column in (["1|2", "3|4|5"], [[1, 2], [3, 4, 5]]):
+    for column in (["1|2", "3|4|5"], [[1, 2], [3, 4, 5], [6]]):
         with pytest.raises(DataError) as caught:
             parsed(feature, column)
         assert str(caught.value) == "row 1: column 'f': expected 2 values (value_dim), found 3"
-
-
-def test_rows_that_only_add_up_to_the_right_count_are_ragged(one_feature):
-    feature = one_feature("raw_feature", "FG_NONE", value_dim=2)
-
-    with pytest.raises(DataError, match=r"row 0: column 'f': expected 2 values \(value_dim\), found 1"):
-        parsed(feature, [[1], [2, 3, 4]])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""GroupedAUC against scikit-learn, group by group."""
+"""GroupedAUC against scikit-learn, group by group; keys and names of groups."""
 
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,17 +11,20 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from penstock.config.errors import CheckpointError, DataError
-from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.reducing import gathered, reduced
+from penstock.metrics.grouped import group_keys
+from penstock.metrics.grouped_auc import GroupedAUC, GroupNames
+from penstock.metrics.metric import gathered, reduced
 from penstock.runtime.collectives import OneProcess
-from penstock.tensors.sections.metrics import GroupedAUC as GroupedAucSection
 from tests.metrics.ranks import on_ranks
 
 PREDS = np.arange(1, 9) / 10
+
 TARGET = np.array([1, 0, 1, 0, 0, 0, 1, 1])
+
 GROUPS = np.array([1, 2, 2, 1, 3, 3, 4, 4])
 
 few_values = st.sampled_from([-math.inf, -3.0, -0.0, 0.0, 0.5, 0.5 + 1e-12, 1e300, math.inf])
+
 some_rows = st.lists(st.tuples(few_values, st.booleans(), st.integers(-2, 4)), max_size=60)
 
 
@@ -113,22 +117,6 @@ def test_it_says_how_many_groups_the_mean_is_over():
     assert metric.remark == "1,002 of 1,004 groups have both classes"
 
 
-def test_a_mean_over_one_group_says_so_and_no_mean_says_nothing():
-    metric = GroupedAUC()
-    metric.update([0.5], [1], [7])
-    assert metric.remark is None  # undefined_because has the reason
-
-    metric.update([0.4], [0], [7])
-    assert metric.remark == "1 of 1 group has both classes"
-
-
-def test_nan_predictions_are_counted_and_left_out():
-    metric = GroupedAUC()
-    metric.update([0.1, math.nan, 0.3], [0, 0, 1], ["a", "a", "a"])
-
-    assert (metric.compute(), metric.num_left_out) == (1.0, 1)
-
-
 def test_bad_rows_are_refused():
     with pytest.raises(DataError, match="grouped_auc: 2 predictions for 2 labels and 1 groups"):
         GroupedAUC().update([1, 2], [0, 1], [1])
@@ -136,26 +124,6 @@ def test_bad_rows_are_refused():
         GroupedAUC().update([1, 2], [0, 2], [1, 1])
     with pytest.raises(DataError, match="weight is 'clicks'; it is one of none, rows, positives"):
         GroupedAUC("clicks")
-
-
-def test_torch_tensors_are_read():
-    preds = torch.tensor(PREDS, dtype=torch.bfloat16, requires_grad=True)
-
-    assert grouped_auc_of(preds, torch.tensor(TARGET), torch.tensor(GROUPS)) == 0.5
-
-
-@settings(max_examples=50)
-@given(some_rows, st.integers(0, 60), st.sampled_from([1 << 20, 200]))
-def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut, limit_bytes):
-    preds, target, groups = columns(rows)
-    left, right = GroupedAUC(limit_bytes=limit_bytes), GroupedAUC(limit_bytes=limit_bytes)
-    left.update(preds[:cut], target[:cut], groups[:cut])
-    right.update(preds[cut:], target[cut:], groups[cut:])
-
-    left.merge(right)
-
-    whole = grouped_auc_of(preds, target, groups)
-    assert left.compute() == pytest.approx(whole, abs=1e-12, nan_ok=True)
 
 
 def test_rows_beyond_the_limit_go_to_disk_and_leave_with_the_metric(tmp_path):
@@ -182,7 +150,7 @@ def test_a_forgotten_metric_leaves_no_files(tmp_path):
     metric.update(*random_rows(100, 10))
     assert len(list(tmp_path.iterdir())) == 1
 
-    with pytest.warns(ResourceWarning, match="penstock-groups-"):
+    with pytest.warns(ResourceWarning, match="penstock-metrics-"):
         del metric
 
     assert list(tmp_path.iterdir()) == []
@@ -213,29 +181,6 @@ def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(way, limit_byt
     assert on_ranks(3, evaluate) == [(expected, 1, remark, True)] * 3
 
 
-def test_ranks_that_may_hold_different_numbers_of_bytes_exchange_alike(tmp_path):
-    preds, target, groups = random_rows(1000, 120, seed=2)
-    limits_bytes = [1 << 20, 10_000]
-
-    def evaluate(rank, collectives):
-        metric = GroupedAUC(limit_bytes=limits_bytes[rank], folder=tmp_path)
-        metric.update(preds[rank::2], target[rank::2], groups[rank::2])
-        return metric.reduced(collectives).compute()
-
-    assert on_ranks(2, evaluate) == [pytest.approx(by_definition(preds, target, groups), abs=1e-12)] * 2
-
-
-def test_a_saved_metric_goes_on_where_it_was():
-    before, after = GroupedAUC(), GroupedAUC()
-    before.update(PREDS, TARGET, GROUPS)
-    after.load_state_dict(before.state_dict())
-    for metric in (before, after):
-        metric.update([0.5, math.nan], [0, 1], [4, 1])
-
-    np.testing.assert_equal(after.state_dict(), before.state_dict())
-    assert after.compute() == before.compute() == pytest.approx(2 / 3)
-
-
 def test_a_torn_state_is_refused():
     state = GroupedAUC().state_dict()
     with pytest.raises(CheckpointError, match="grouped_auc: the saved key, pred and target differ in length"):
@@ -246,13 +191,136 @@ def test_a_torn_state_is_refused():
         GroupedAUC().load_state_dict({"foreign": np.zeros(3)})
 
 
-def test_reset_forgets():
+def largest_by_definition(preds, target, groups, most):
+    found = []
+    for group in np.unique(groups):
+        mine = groups == group
+        both = target[mine].any() and not target[mine].all()
+        area = pytest.approx(roc_auc_score(target[mine], preds[mine]), abs=1e-12) if both else None
+        found.append((int(group), int(mine.sum()), area))
+    return sorted(found, key=lambda each: (-each[1], each[0]))[:most]
+
+
+def test_the_largest_come_first_and_one_class_has_no_area():
     metric = GroupedAUC()
-    metric.update([0.2, math.nan], [1, 0], [1, 1])
-    metric.reset()
+    metric.update([0.1, 0.9, 0.5, 0.3, 0.4, 0.8], [0, 1, 0, 1, 1, 0], ["a", "a", "a", "b", "b", "c"])
 
-    assert (metric.undefined_because, metric.num_left_out) == ("no rows", 0)
+    assert metric.largest_groups(2) == [("a", 3, 1.0), ("b", 2, None)]
 
 
-def test_the_run_file_decides():
-    assert GroupedAUC.from_section(GroupedAucSection(grouping_key="user", weight="rows")).weight == "rows"
+@pytest.mark.parametrize("limit_bytes", [1 << 20, 1000], ids=["in memory", "on disk"])
+def test_groups_that_come_back_in_many_batches_are_whole(limit_bytes, tmp_path):
+    generator = np.random.default_rng(0)
+    preds, groups = generator.random(2000), generator.geometric(0.02, 2000)
+    target = generator.random(2000) < preds
+    metric = GroupedAUC(limit_bytes=limit_bytes, folder=tmp_path)
+    for rows in np.split(np.arange(2000), 20):
+        metric.update(preds[rows], target[rows], groups[rows])
+
+    assert metric.largest_groups(20) == largest_by_definition(preds, target, groups, 20)
+    metric.close()
+
+
+def test_a_merged_metric_knows_the_groups_of_both():
+    one, other = GroupedAUC(), GroupedAUC()
+    one.update([0.1, 0.9], [0, 1], ["a", "a"])
+    other.update([0.9, 0.2, 0.1], [0, 1, 1], ["b", "b", "b"])
+    one.merge(other)
+
+    assert one.largest_groups(5) == [("b", 3, 0.0), ("a", 2, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        (np.array([-3, 7]), [-3, 7]),
+        (np.array([2**64 - 1], np.uint64), [2**64 - 1]),
+        (torch.tensor([5, -1]), [5, -1]),
+        ([4, 9], [4, 9]),
+        (np.array([True, False]), [1, 0]),
+        (pa.array([True, False]), ["True", "False"]),
+        (pa.array([4, None]), [4, "null"]),
+        (pa.array(["anna", None]), ["anna", "null"]),
+        (pa.chunked_array([["anna"], ["bob"]]), ["anna", "bob"]),
+        (pa.array(["anna", "bob"]).dictionary_encode(), ["anna", "bob"]),
+        (np.array(["anna", "bob"]), ["anna", "bob"]),
+    ],
+)
+def test_ids_that_were_seen_are_known_again(groups, names):
+    known = GroupNames()
+    known.add(groups)
+
+    assert known.of(group_keys(groups, "test").tolist()) == names
+
+
+def test_a_text_beyond_the_rows_that_are_remembered_is_called_by_its_hash():
+    known = GroupNames(max_rows=1)
+    texts = pa.array(["anna", "bob"])
+    known.add(texts)
+    known.add(texts)
+    keys = group_keys(texts, "test").tolist()
+
+    assert known.of(keys) == ["anna", f"{keys[1]:#018x}"]
+
+
+IDS = [3, -1, 3, 2**40]
+
+
+def keys_of(groups):
+    return group_keys(groups, "grouped_auc").tolist()
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS,
+        np.array(IDS),
+        torch.tensor(IDS),
+        pa.array(IDS),
+        pa.chunked_array([IDS[:1], IDS[1:]]),
+        pa.array(IDS).dictionary_encode(),
+    ],
+    ids=["list", "numpy", "torch", "arrow", "chunked", "dictionary"],
+)
+def test_integers_are_their_own_keys(ids):
+    assert keys_of(ids) == [3, 2**64 - 1, 3, 2**40]
+
+
+def test_integers_of_any_width_are_the_same_keys():
+    narrow = np.array([5, -7], np.int8)
+
+    assert keys_of(narrow) == keys_of(narrow.astype(np.int64)) == keys_of(pa.array([5, -7], pa.int16()))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        np.array,
+        lambda texts: np.array(texts, dtype=object),
+        lambda texts: pa.array(texts, pa.string()),
+        lambda texts: pa.array(texts, pa.large_string()),
+        lambda texts: pa.array(["before", *texts]).slice(1),
+        lambda texts: pa.array(texts).dictionary_encode(),
+    ],
+    ids=["list", "numpy", "objects", "string", "large string", "slice", "dictionary"],
+)
+def test_texts_are_hashed_by_their_characters(make):
+    texts = ["user-1", "", "user-1", "é", "user-2"]
+    keys = keys_of(make(texts))
+
+    assert keys == keys_of(texts)
+    assert keys[0] == keys[2]
+    assert len(set(keys)) == 4
+
+
+def test_nulls_are_one_group():
+    for ids in (pa.array([1, None, 0, None]), pa.array(["a", None, "", None])):
+        keys = keys_of(ids)
+        assert keys[1] == keys[3]
+        assert len(set(keys)) == 3
+
+
+def test_ids_of_two_kinds_are_refused():
+    with pytest.raises(DataError, match="grouped_auc: the groups are not ids of one kind"):
+        keys_of(["a", 1])

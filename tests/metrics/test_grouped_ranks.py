@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.grouped_xauc import GroupedXAUC
+from penstock.metrics.xauc import GroupedXAUC
 from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
 from tests.distributed.two_ranks import run_on_two_ranks

@@ -7,15 +7,13 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB
-from penstock.metrics.accuracy import Accuracy
-from penstock.metrics.auc import AUC
+from penstock.metrics.auc import AUC, MulticlassAUC
+from penstock.metrics.binary import Accuracy
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.grouped_xauc import GroupedXAUC
-from penstock.metrics.memory import MemoryNeeds, divided, held_bytes, hold_within, needs_of
-from penstock.metrics.multiclass_auc import MulticlassAUC
+from penstock.metrics.metric import MemoryNeeds, divided, held_bytes, hold_within, needs_of
 from penstock.metrics.windows import TrainMetricWrapper
-from penstock.metrics.xauc import XAUC
+from penstock.metrics.xauc import XAUC, GroupedXAUC
 
 BATCH_ROWS = 8192
 NUM_ROWS = 64 * BATCH_ROWS
@@ -48,7 +46,7 @@ def peak_bytes(work):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plenty", ["least_bytes", "ample_bytes"])
+@pytest.mark.parametrize("plenty", ["min_bytes", "ample_bytes"])
 @pytest.mark.parametrize("kind", KEEPING_ROWS)
 def test_counting_and_computing_keep_within_what_was_given(kind, plenty):
     metric = KEEPING_ROWS[kind]()
@@ -67,7 +65,7 @@ def test_counting_and_computing_keep_within_what_was_given(kind, plenty):
 @pytest.mark.parametrize("kind", KEEPING_ROWS)
 def test_less_memory_gives_the_same_number_from_disk_or_from_fewer_rows(kind):
     roomy, tight = KEEPING_ROWS[kind](), KEEPING_ROWS[kind]()
-    tight.hold_within(tight.memory_needs(NUM_ROWS).least_bytes, NUM_ROWS)
+    tight.hold_within(tight.memory_needs(NUM_ROWS).min_bytes, NUM_ROWS)
     for metric in (roomy, tight):
         count(metric)
 

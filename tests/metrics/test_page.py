@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.measuring import decay_chart
 from benchmarks.measuring.shifting_run import watch
-from penstock.metrics.wiring import METRICS
+from penstock.metrics import METRICS
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -1,16 +1,18 @@
-"""Metrics that do not count alike are not merged, and none goes on from the state of another."""
+"""Settings and values that a metric cannot use, from the run file, a caller, or a saved state."""
 
 import pytest
+from pydantic import ValidationError
 
-from penstock.config.errors import CheckpointError, DataError
-from penstock.metrics.accuracy import Accuracy
+from penstock.config.errors import CheckpointError, ConfigError, DataError
+from penstock.config.load import parse_section
+from penstock.metrics.auc import AUC, DecayAUC, MulticlassAUC
+from penstock.metrics.binary import Accuracy, NormalizedEntropy
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.grouped_xauc import GroupedXAUC
-from penstock.metrics.multiclass_auc import MulticlassAUC
-from penstock.metrics.normalized_entropy import NormalizedEntropy
+from penstock.metrics.regression import MeanAbsoluteError
 from penstock.metrics.retrieval import HitRateAtK, NDCGAtK, RecallAtK
+from penstock.metrics.sections import WINDOWED, MetricConfig, TrainMetricConfig
 from penstock.metrics.windows import TrainMetricWrapper
-from penstock.metrics.xauc import XAUC
+from penstock.metrics.xauc import XAUC, GroupedXAUC
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,69 @@ def test_a_state_of_other_settings_is_refused(saved, now, message):
         now.load_state_dict(saved.state_dict())
 
     assert str(caught.value) == message
+
+
+WRONG = {
+    "no whole number of thresholds": (
+        lambda: AUC(thresholds=10.5),
+        "10.5 thresholds; the area needs a whole number",
+    ),
+    "a rate above 1": (lambda: DecayAUC(10).decay(2.0), "auc: decays by a rate from 0 to 1, not 2.0"),
+    "a rate that is no number": (lambda: DecayAUC(10).decay(float("nan")), "from 0 to 1, not nan"),
+    "a threshold above 1": (lambda: Accuracy(threshold=2.0), "accuracy: threshold 2.0, top_k 1: from 0 to 1"),
+    "the first none": (lambda: Accuracy(top_k=0), "top_k 0: from 0 to 1, and at least 1"),
+    "no pairs": (
+        lambda: XAUC(sample_ratio=0.0),
+        "xauc: sample_ratio 0.0, max_pairs None: above 0 and up to 1",
+    ),
+    "pairs below 1": (lambda: XAUC(max_pairs=0), "max_pairs 0: above 0 and up to 1, and at least 1"),
+    "words": (
+        lambda: DecayAUC(10).update(["high", "low"], [1, 0]),
+        "auc: predictions and labels are arrays of numbers, not of <U4",
+    ),
+    "nothing": (
+        lambda: MeanAbsoluteError().update([None], [1.0]),
+        "mean_absolute_error: predictions and labels are arrays of numbers, not of object",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "told"), WRONG.values(), ids=WRONG.keys())
+def test_it_is_told_in_one_line(make, told):
+    with pytest.raises(DataError) as caught:
+        make()
+
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rate", [1.0, 1.5])
+def test_a_rate_that_would_never_let_the_value_change_is_refused(rate):
+    told = (
+        f"is {rate}; must be less than 1, such as 0.9: with 1 the value would stay that of the first window"
+    )
+    with pytest.raises(ValidationError, match=told):
+        TrainMetricConfig.model_validate({"auc": {}, "decay_rate": rate})
+
+
+@pytest.mark.parametrize("name", ["grouped_auc", "grouped_xauc"])
+def test_grouped_metrics_are_for_evaluation(name):
+    with pytest.raises(ConfigError) as caught:
+        parse_section(TrainMetricConfig, f"{name}: {{grouping_key: user_id}}", "yaml")
+
+    assert str(caught.value) == (
+        f"line 1, column 1: {name}: cannot be used: it is for evaluation, since a group's rows are spread over "
+        f"many windows: write it in metrics; train_metrics may have {', '.join(WINDOWED)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "config", "problem"),
+    [
+        (MetricConfig, {"auc": {"exact": True, "thresholds": 10}}, "exact takes no thresholds"),
+        (TrainMetricConfig, {"auc": {"exact": True}}, "auc.exact is for evaluation"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(section, config, problem):
+    with pytest.raises(ValidationError, match=problem):
+        section.model_validate(config)

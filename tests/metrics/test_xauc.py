@@ -1,24 +1,23 @@
-"""XAUC against its definition: every pair looked at."""
+"""XAUC and GroupedXAUC against their definition: every pair looked at."""
 
 import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
-from penstock.metrics.reducing import reduced
-from penstock.metrics.xauc import XAUC
-from penstock.tensors.sections.metrics import XAUC as XaucSection
-from tests.metrics.ranks import on_ranks
+from penstock.config.errors import CheckpointError, DataError
+from penstock.metrics.sections import XAUC as XaucSection
+from penstock.metrics.xauc import XAUC, GroupedXAUC, RowSample, drawn_numbers, num_pairs, pairs_numbered
 
 PREDS = np.arange(1, 9) / 10
+
 TARGET = np.array([0.2, 0.3, 0.5, 0.4, 0.3, 0.2, 0.8, 0.9])
 
 few_values = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 0.5000001, 2.0, math.inf])
+
 rows_with_ties = st.lists(st.tuples(few_values, st.integers(0, 4)), max_size=40)
 
 
@@ -94,13 +93,6 @@ def test_drawn_pairs_come_close_and_repeat_with_the_seed():
     assert drawn == pytest.approx([exact] * 3, abs=0.02)
 
 
-def test_max_pairs_overrides_the_ratio():
-    metric = XAUC(sample_ratio=1.0, max_pairs=3)
-    metric.update(PREDS, TARGET)
-
-    assert metric.compute() in [right / 3 for right in range(4)]
-
-
 def test_more_rows_than_are_kept_leave_a_uniform_sample():
     generator = np.random.default_rng(3)
     target = generator.random(20_000)
@@ -138,16 +130,6 @@ def test_ranks_that_saw_rows_at_the_same_places_draw_different_lots():
     assert np.mean(kept["preds"] > 1) == pytest.approx(0.5, abs=0.2)
 
 
-def test_exact_refuses_more_rows_than_it_may_hold():
-    metric = XAUC(exact=True, max_rows=10)
-    metric.update(np.arange(10), np.arange(10))
-
-    with pytest.raises(
-        BudgetExceeded, match="xauc: exact holds at most 10 rows and there are more; leave exact out"
-    ):
-        metric.update([1], [1])
-
-
 @pytest.mark.parametrize(
     ("preds", "options", "reason"),
     [
@@ -165,59 +147,15 @@ def test_without_a_pair_it_is_undefined(preds, options, reason):
     assert metric.undefined_because == reason
 
 
-@pytest.mark.parametrize("options", [{}, {"in_batch": True}])
-def test_nan_predictions_are_counted_and_left_out(options):
-    metric = XAUC(**options)
-    metric.update([0.1, math.nan, 0.3], [1, 0, 2])
-
-    assert (metric.compute(), metric.num_left_out) == (1.0, 1)
-
-
 def test_bad_rows_are_refused():
     with pytest.raises(DataError, match="xauc: 2 predictions for 1 labels"):
         XAUC().update([1, 2], [1])
-    with pytest.raises(DataError, match="xauc: the label of row 1 is not a number"):
+    with pytest.raises(DataError, match="xauc: the label of row 1 of the batch is NaN"):
         XAUC().update([1, 2], [1, math.nan])
     with pytest.raises(DataError, match="in_batch and exact exclude each other"):
         XAUC(in_batch=True, exact=True)
     with pytest.raises(DataError, match="cannot be merged"):
         XAUC(in_batch=True).merge(XAUC())
-
-
-def test_torch_tensors_are_read():
-    preds = torch.tensor(PREDS, dtype=torch.float32, requires_grad=True)
-
-    assert xauc_of(preds, torch.tensor(TARGET), exact=True) == 19 / 28
-
-
-@settings(max_examples=50)
-@given(rows_with_ties, st.integers(0, 40))
-def test_merging_the_parts_of_any_split_gives_the_whole(rows, cut):
-    preds, target = columns(rows)
-    whole, left, right = XAUC(exact=True), XAUC(exact=True), XAUC(exact=True)
-    whole.update(preds, target)
-    left.update(preds[:cut], target[:cut])
-    right.update(preds[cut:], target[cut:])
-
-    left.merge(right)
-
-    np.testing.assert_equal(left.compute(), whole.compute())
-
-
-@pytest.mark.parametrize("options", [{"in_batch": True}, {"exact": True}])
-def test_ranks_with_other_numbers_of_rows_and_none_agree_with_one(options):
-    batches = [(PREDS, TARGET), (PREDS[::-1][:5], TARGET[:5])]
-    one = XAUC(**options)
-    for batch in batches:
-        one.update(*batch)
-
-    def evaluate(rank, collectives):
-        metric = XAUC(**options)
-        for batch in batches[rank : rank + 1]:
-            metric.update(*batch)
-        return reduced(metric, collectives).compute()
-
-    assert on_ranks(3, evaluate) == [one.compute()] * 3
 
 
 @pytest.mark.parametrize("options", [{"in_batch": True}, {"exact": True}, {"max_rows": 5}])
@@ -241,23 +179,192 @@ def test_a_torn_state_is_refused():
         XAUC().load_state_dict(state)
 
 
-def test_reset_forgets():
-    metric = XAUC()
-    metric.update([0.2, math.nan, 0.8], [1, 0, 0])
-    metric.reset()
-
-    assert (metric.undefined_because, metric.num_left_out) == ("no rows", 0)
-
-
-def test_the_run_file_decides():
-    metric = XAUC.from_section(XaucSection(in_batch=True, sample_ratio=0.5, max_pairs=7, pair_weight=False))
-
-    assert (metric.in_batch, metric.sample_ratio, metric.max_pairs) == (True, 0.5, 7)
-    assert (metric.exact, metric.pair_weight) == (False, False)
-
-
 def test_a_run_file_cannot_ask_for_batches_and_for_the_whole_set():
     with pytest.raises(
         ValidationError, match="in_batch and exact exclude each other; leave out one of the two"
     ):
         XaucSection.model_validate({"in_batch": True, "exact": True})
+
+
+def test_pairs_are_numbered_by_their_later_row():
+    earlier, later = pairs_numbered(np.arange(6))
+
+    assert list(zip(earlier.tolist(), later.tolist(), strict=True)) == [
+        (0, 1),
+        (0, 2),
+        (1, 2),
+        (0, 3),
+        (1, 3),
+        (2, 3),
+    ]
+
+
+@given(st.integers(1, 2**31), st.sampled_from([0, 1, -1]))
+def test_numbers_where_a_root_would_round_are_right(later, beside):
+    number = max(later * (later - 1) // 2 + beside, 0)
+
+    (i,), (j,) = (rows.tolist() for rows in pairs_numbered(np.array([number])))
+
+    assert 0 <= i < j
+    assert j * (j - 1) // 2 + i == number
+
+
+@given(st.integers(2, 60), st.data())
+def test_drawn_pairs_are_different_pairs_of_the_rows(num_rows, data):
+    num_all = num_pairs(num_rows)
+    num_draws = data.draw(st.integers(1, num_all))
+    noise = np.random.default_rng(num_rows).integers(0, 2**64, num_draws, dtype=np.uint64)
+    start = np.array([data.draw(st.integers(0, num_all - 1))])
+
+    numbers = drawn_numbers(np.arange(num_draws), num_draws, num_all, start, noise)
+
+    assert len(set(numbers.tolist())) == num_draws
+    assert 0 <= numbers.min() <= numbers.max() < num_all
+
+
+def test_every_number_is_as_likely():
+    generator = np.random.default_rng(0)
+    counts = np.zeros(10)
+    for _ in range(7000):
+        noise = generator.integers(0, 2**64, 7, dtype=np.uint64)
+        counts[drawn_numbers(np.arange(7), 7, 10, generator.integers(0, 10, 1), noise)] += 1
+
+    assert counts / 7000 == pytest.approx(np.full(10, 0.7), abs=0.02)
+
+
+def sample_of(values, max_rows, seed=0):
+    sample = RowSample(max_rows, seed)
+    sample.add(np.asarray(values, np.float64), np.zeros(len(values)))
+    return sample
+
+
+def kept(sample):
+    return sample.rows()[0].tolist()
+
+
+@pytest.mark.parametrize("max_rows", [50, 400])
+def test_a_saved_sample_goes_on_as_one_that_was_never_saved(max_rows):
+    """It had room for 100 rows; what it let go is gone, so it goes on by the same lots."""
+    before = sample_of(np.arange(1000.0), 100)
+    whole = sample_of(np.arange(2000.0), max_rows)
+    after = RowSample(max_rows, seed=0)
+
+    after.load_state_dict(before.state_dict())
+    after.add(np.arange(1000.0, 2000.0), np.zeros(1000))
+
+    assert set(kept(after)) <= set(kept(whole))
+    assert after.num_seen == 2000
+    earlier = sum(value < 1000 for value in kept(after))
+    assert earlier == pytest.approx(len(kept(after)) / 2, rel=0.3)
+
+
+def test_samples_of_other_sizes_are_joined_at_the_lower_lot():
+    small, large = sample_of(np.arange(1000.0), 50), sample_of(np.arange(1000.0, 2000.0), 400)
+
+    large.merge(small)
+
+    earlier = sum(value < 1000 for value in kept(large))
+    assert earlier == 50
+    assert len(kept(large)) - earlier == pytest.approx(50, rel=0.4)
+
+
+values = st.sampled_from([-math.inf, -1.0, 0.0, 0.25, 3.0, math.inf])
+
+some_rows = st.lists(st.tuples(values, st.integers(0, 3), st.integers(0, 4)), max_size=50)
+
+
+def grouped_xauc_of(preds, target, groups, **options):
+    metric = GroupedXAUC(**options)
+    metric.update(preds, target, groups)
+    return metric.compute()
+
+
+def group_columns(rows):
+    return tuple(
+        np.array([row[index] for row in rows], dtype) for index, dtype in enumerate((float, float, int))
+    )
+
+
+def random_rows(num_rows, num_groups):
+    generator = np.random.default_rng(0)
+    target = generator.random(num_rows)
+    return target + generator.normal(0, 0.3, num_rows), target, generator.integers(0, num_groups, num_rows)
+
+
+def grouped_by_definition(preds, target, groups):
+    shares, sizes = [], []
+    for group in np.unique(groups):
+        p, t = preds[groups == group], target[groups == group]
+        if len(p) > 1:
+            rising = (p[:, None] < p) & (t[:, None] < t)
+            shares.append(rising.sum() / (len(p) * (len(p) - 1) / 2))
+            sizes.append(len(p))
+    return np.average(shares, weights=sizes) if shares else math.nan
+
+
+def test_groups_count_by_their_rows_and_single_rows_not_at_all():
+    preds, target = [1, 2, 3, 5, 6, 9], [1, 2, 3, 6, 5, 9]
+
+    assert grouped_xauc_of(preds, target, [7, 7, 7, 8, 8, 9]) == (3 * 1.0 + 2 * 0.0) / 5
+
+
+@settings(max_examples=60)
+@given(some_rows)
+def test_all_pairs_of_small_groups_are_taken(rows):
+    preds, target, groups = group_columns(rows)
+
+    assert grouped_xauc_of(preds, target, groups, max_pairs_per_group=2000) == pytest.approx(
+        grouped_by_definition(preds, target, groups), abs=1e-12, nan_ok=True
+    )
+
+
+def test_drawn_pairs_of_groups_come_close_and_repeat_with_the_seed():
+    rows = random_rows(6000, 30)
+    drawn = [grouped_xauc_of(*rows, max_pairs_per_group=500, seed=seed) for seed in (0, 0, 1)]
+
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn == pytest.approx([grouped_by_definition(*rows)] * 3, abs=0.015)
+
+
+def test_more_draws_than_are_held_at_a_time_change_nothing(monkeypatch):
+    rows = random_rows(3000, 100)
+    expected = grouped_xauc_of(*rows)
+    monkeypatch.setattr("penstock.metrics.xauc._BLOCK_DRAWS", 250)
+
+    assert grouped_xauc_of(*rows) == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=30)
+@given(some_rows, st.integers(0, 50))
+def test_even_drawn_pairs_do_not_depend_on_the_split(rows, cut):
+    preds, target, groups = group_columns(rows)
+    left, right = GroupedXAUC(5), GroupedXAUC(5)
+    left.update(preds[cut:], target[cut:], groups[cut:])
+    right.update(preds[:cut], target[:cut], groups[:cut])
+
+    left.merge(right)
+
+    whole = grouped_xauc_of(preds, target, groups, max_pairs_per_group=5)
+    assert left.compute() == pytest.approx(whole, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("preds", "reason"), [([], "no rows"), ([math.nan], "no rows"), ([1.0], "no group with two rows or more")]
+)
+def test_groups_without_a_pair_are_undefined(preds, reason):
+    metric = GroupedXAUC()
+    metric.update(preds, np.zeros(len(preds)), np.zeros(len(preds), int))
+
+    assert math.isnan(metric.compute())
+    assert metric.undefined_because == reason
+
+
+def test_nan_predictions_are_left_out_and_nan_labels_refused():
+    metric = GroupedXAUC()
+    metric.update([1, math.nan, 2], [1, 5, 2], ["a", "a", "a"])
+
+    assert (metric.compute(), metric.num_left_out) == (1.0, 1)
+    with pytest.raises(DataError, match="grouped_xauc: the label of row 1 is not a number"):
+        metric.update([1, 2], [1, math.nan], [1, 1])
+    with pytest.raises(DataError, match="max_pairs_per_group is 0; it must be at least 1"):
+        GroupedXAUC(0)

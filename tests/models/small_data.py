@@ -11,10 +11,9 @@ from penstock.distributed.sharding import dense_parameters, shard
 from penstock.features.feature import TableSpec
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
-from penstock.models.sections.model import ModelConfig
+from penstock.models.sections import ModelConfig
 from penstock.optim.dense import dense_optimizer
-from penstock.optim.sections.dense import DenseOptimizer
-from penstock.optim.sections.sparse import SparseOptimizer
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 from penstock.tensors.batch import BASE, Batch

@@ -8,7 +8,7 @@ from penstock.distributed.sharding import shard
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.table_plan import plan_tables
-from penstock.optim.sections.sparse import SparseOptimizer
+from penstock.optim.sections import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 from penstock.tensors.batch import BASE, Batch
@@ -73,26 +73,12 @@ def test_weighted_ids_are_summed_with_their_weights():
     assert values(module, ids) == {"deep": [[3.5, 4.0]]}
 
 
-def test_features_with_one_embedding_name_share_a_table():
-    module = embedding_group([id_feature("a", table="ids"), id_feature("b", table="ids")], deep=["a", "b"])
-
-    assert table_names(module) == ["ids"]
-    assert values(module, sparse({"b": [[2]], "a": [[1]]})) == {"deep": [[1, 2]]}
-
-
 def test_a_table_shared_with_a_weighted_feature_is_read_with_weights_by_all():
     features = [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True)]
     module = embedding_group(features, deep=["a", "b"])
 
     assert table_names(module) == ["ids"]
     assert values(module, sparse({"a": [[3]], "b": [[4]]}, weights={"b": [[0.5]]})) == {"deep": [[3.0, 2.0]]}
-
-
-def test_a_feature_in_several_deep_groups_has_one_table():
-    module = embedding_group([id_feature("a"), id_feature("b")], deep=["a", "b"], fm=["b"])
-
-    assert table_names(module) == ["a", "b"]
-    assert values(module, sparse({"a": [[1]], "b": [[2]]})) == {"deep": [[1, 2]], "fm": [[2]]}
 
 
 def test_a_wide_group_has_tables_of_its_own_that_start_at_zero():

@@ -6,9 +6,9 @@ from torchrec.distributed.train_pipeline.tracing import Tracer
 
 from penstock.config.errors import ConfigError
 from penstock.metrics.auc import AUC
+from penstock.metrics.sections import MetricConfig
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
-from penstock.tensors.sections.metrics import MetricConfig
 from tests.models.small_data import (
     FEATURES,
     Training,

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from penstock.models.pareto import ParetoTotal
-from penstock.models.ranks import with_step_shares
 from penstock.models.sections.losses import LossConfig
-from penstock.models.task import Task
+from penstock.models.task import Task, with_step_shares
 from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch

@@ -62,10 +62,6 @@ def test_it_goes_on_from_its_state_after_every_step():
         assert mean_of(weight, after) == mean_of(expected_weight, expected)
 
 
-def test_the_state_has_the_names_of_parameters():
-    assert list(averaged()[1].state_dict()) == ["deep.weight", "num_updates"]
-
-
 def test_a_model_without_dense_parameters_has_nothing_to_average():
     averages = DenseAverages({})
     averages.update()

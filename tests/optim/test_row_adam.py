@@ -15,9 +15,9 @@ from torchrec import (
 
 from penstock.distributed.groups import process_group
 from penstock.distributed.sharding import dense_parameters, shard
-from penstock.optim.rates import set_learning_rate
+from penstock.optim.dense import set_learning_rate
 from penstock.optim.row_adam import RowAdam
-from penstock.optim.sections.sparse import SparseOptimizer
+from penstock.optim.sections import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
 

@@ -1,4 +1,4 @@
-"""Learning rates by their formulas."""
+"""Learning rates by their formulas, and the one with a memory."""
 
 import math
 
@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.config.errors import ConfigError
-from penstock.optim.formulas import place_in_cycle
-from penstock.optim.schedules import build_schedule, preview_schedule, schedule_of
-from penstock.optim.sections.dense import DenseOptimizer
+from penstock.config.errors import CheckpointError, ConfigError
+from penstock.optim.schedules import (
+    PlateauSchedule,
+    build_schedule,
+    offset_in_cycle,
+    plateaus,
+    preview_schedule,
+    schedule_of,
+)
+from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -18,33 +24,12 @@ from penstock.optim.sections.schedules import (
     ManualStepLR,
     ReduceOnPlateauLR,
 )
-from penstock.optim.sections.sparse import SparseOptimizer
 
 
 def test_the_example_of_exponential_decay_in_stairs():
     section = ExponentialDecayLR(decay_size=2, decay_factor=0.5)
 
     assert preview_schedule(section, lr=0.01, steps=4) == [0.01, 0.01, 0.005, 0.005, 0.0025]
-
-
-def test_without_stairs_it_decays_at_every_step():
-    section = ExponentialDecayLR(decay_size=2, decay_factor=0.25, staircase=False)
-
-    assert preview_schedule(section, lr=1.0, steps=3) == pytest.approx([1, 0.5, 0.25, 0.125], abs=1e-15)
-
-
-def test_warm_up_is_a_line_and_decay_counts_from_its_end():
-    section = ExponentialDecayLR(decay_size=1, decay_factor=0.5, warmup_size=4, warmup_learning_rate=0.2)
-
-    assert preview_schedule(section, lr=1.0, steps=6) == pytest.approx(
-        [0.2, 0.4, 0.6, 0.8, 1.0, 0.5, 0.25], abs=1e-15
-    )
-
-
-def test_it_never_falls_under_the_minimum():
-    section = ExponentialDecayLR(decay_size=1, decay_factor=0.1, min_learning_rate=0.05)
-
-    assert preview_schedule(section, lr=1.0, steps=3) == pytest.approx([1.0, 0.1, 0.05, 0.05], abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -69,44 +54,12 @@ def test_a_minimum_above_the_base_rate_is_refused(section):
     assert preview_schedule(section, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
 
 
-def test_a_schedule_is_a_function_of_steps_or_of_epochs():
-    decay = {"decay_size": 1, "decay_factor": 0.5}
-    by_step, by_epoch = (
-        build_schedule(
-            SparseOptimizer.model_validate(
-                {
-                    "adagrad_optimizer": {"lr": 1.0},
-                    "exponential_decay_learning_rate": {**decay, "by_epoch": by_epoch},
-                }
-            )
-        )
-        for by_epoch in (False, True)
-    )
-
-    assert by_step.value(step=3, epoch=1) == 0.125
-    assert by_epoch.value(step=3, epoch=1) == 0.5
-
-
-def test_a_base_of_zero_stays_zero_whatever_the_minimum():
-    section = ExponentialDecayLR(decay_size=1, warmup_size=2, warmup_learning_rate=0.1, min_learning_rate=0.1)
-
-    assert preview_schedule(section, lr=0.0, steps=3) == [0, 0, 0, 0]
-
-
 def test_no_schedule_is_a_constant_one():
     named = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}, "constant_learning_rate": {}})
     absent = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}})
 
     assert build_schedule(named).value(1000, 10) == build_schedule(absent).value(1000, 10) == 0.3
     assert preview_schedule(ConstantLR(), 0.3, 1) == [0.3, 0.3]
-
-
-def test_the_example_of_cosine_annealing():
-    section = CosineAnnealingLR(T_max=4, min_learning_rate=0.002)
-
-    assert preview_schedule(section, lr=0.01, steps=5) == pytest.approx(
-        [0.01, 0.00882843, 0.006, 0.00317157, 0.002, 0.002], abs=5e-9
-    )
 
 
 def test_a_rate_that_is_written_down_begins_after_its_size():
@@ -133,12 +86,12 @@ def test_a_warm_restart_falls_exactly_on_its_step(first, factor, restarts):
 
 
 @given(st.integers(0, 10**18), st.integers(1, 1000), st.integers(1, 10))
-def test_the_cycles_before_and_the_place_in_this_one_add_up(completed, first, factor):
-    place, size = place_in_cycle(completed, first, factor)
+def test_the_cycles_before_and_the_offset_in_this_one_add_up(completed, first, factor):
+    offset, size = offset_in_cycle(completed, first, factor)
     before = first * (completed // first) if factor == 1 else (size - first) // (factor - 1)
 
-    assert before + place == completed
-    assert 0 <= place < size
+    assert before + offset == completed
+    assert 0 <= offset < size
 
 
 def test_a_restart_late_in_a_run_is_not_missed_by_one():
@@ -228,3 +181,71 @@ def test_a_schedule_that_is_written_wrong_says_where():
 def test_a_preview_of_nothing_that_could_be_is_refused(lr, steps):
     with pytest.raises(ConfigError, match=r"preview_schedule: lr .*, steps .*: a rate is a number from 0 on"):
         preview_schedule(ConstantLR(), lr, steps)
+
+
+def rates(schedule, values):
+    """The rate after each of these evaluations."""
+    observed = []
+    for value in values:
+        schedule.observe(value)
+        observed.append(schedule.value(step=0, epoch=0))
+    return observed
+
+
+def test_the_rate_falls_after_more_evaluations_without_gain_than_its_patience():
+    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=1, factor=0.5), base=0.8)
+
+    assert rates(schedule, [0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.8]) == [0.8, 0.8, 0.8, 0.4, 0.4, 0.2, 0.2]
+
+
+def test_a_loss_is_better_when_it_falls():
+    schedule = PlateauSchedule(ReduceOnPlateauLR(mode="min", patience=0, factor=0.5), base=1.0)
+
+    assert rates(schedule, [3.0, 2.0, 2.5]) == [1.0, 1.0, 0.5]
+
+
+def test_a_gain_up_to_min_delta_is_none():
+    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, factor=0.5, min_delta=0.25), base=1.0)
+
+    assert rates(schedule, [0.5, 0.75, 1.0]) == [1.0, 0.5, 0.5]
+
+
+def test_it_never_falls_under_the_minimum():
+    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, min_learning_rate=0.05), base=1.0)
+
+    assert rates(schedule, [0.5] * 4) == pytest.approx([1.0, 0.1, 0.05, 0.05])
+
+
+def test_not_a_number_is_no_improvement():
+    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, factor=0.5), base=1.0)
+
+    assert rates(schedule, [math.nan, 0.5]) == [0.5, 0.5]
+
+
+def test_it_goes_on_from_its_state_after_every_evaluation():
+    section = ReduceOnPlateauLR(patience=1, factor=0.5)
+    values = [0.6, 0.7, 0.7, 0.7, 0.6, 0.6, 0.9]
+    expected = rates(PlateauSchedule(section, 1.0), values)
+    for stop in range(len(values)):
+        before, after = PlateauSchedule(section, 1.0), PlateauSchedule(section, 1.0)
+        rates(before, values[:stop])
+        after.load_state_dict(before.state_dict())
+
+        assert rates(after, values[stop:]) == expected[stop:]
+
+
+def test_the_state_of_another_metric_is_refused():
+    watched_auc = PlateauSchedule(ReduceOnPlateauLR(), 1.0)
+
+    with pytest.raises(CheckpointError, match="watched 'auc' so far, now 'ndcg'; keep the metric"):
+        PlateauSchedule(ReduceOnPlateauLR(metric="ndcg"), 1.0).load_state_dict(watched_auc.state_dict())
+
+
+def test_a_section_can_ask_for_it_and_its_preview_is_the_base_rate():
+    section = DenseOptimizer.model_validate(
+        {"adam_optimizer": {"lr": 0.3}, "reduce_on_plateau_learning_rate": {}}
+    )
+    plateau, constant = build_schedule(section), build_schedule(DenseOptimizer(adam_optimizer={}))
+
+    assert plateaus({"dense": plateau, "sparse": constant}.items()) == {"dense": plateau}
+    assert preview_schedule(ReduceOnPlateauLR(), 0.3, 2) == [0.3, 0.3, 0.3]

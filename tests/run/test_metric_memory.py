@@ -4,7 +4,7 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.metrics.accuracy import Accuracy
+from penstock.metrics.binary import Accuracy
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric

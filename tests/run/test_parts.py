@@ -3,7 +3,7 @@
 import yaml
 
 import penstock
-from penstock.features.side_columns import SideColumns
+from penstock.features.task_columns import SideColumns
 from penstock.run.build import build_parser
 from tests.cli.desk import RUN_FILE
 

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from penstock.config.load import parse_section
 from penstock.config.write import dump_json, dump_text, dump_yaml
-from penstock.features.sections.feature import FeatureConfig
-from penstock.models.sections.model import ModelConfig
-from penstock.optim.sections.dense import DenseOptimizer
-from penstock.optim.sections.sparse import SparseOptimizer
+from penstock.features.sections import FeatureConfig
+from penstock.models.sections import ModelConfig
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.prep.sections import Preprocessing
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.training.sections import EarlyStopping, GradClipping

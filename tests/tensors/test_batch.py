@@ -5,13 +5,11 @@ import pyarrow as pa
 import pytest
 import torch
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
-from torchrec.streamable import Pipelineable
 
-from penstock.features.columns import SparseColumn
+from penstock.features.feature import SparseColumn
 from penstock.features.parser import ParsedBatch
-from penstock.tensors.batch import Batch
+from penstock.tensors.batch import Batch, Position
 from penstock.tensors.packing import pack
-from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
 
@@ -80,10 +78,6 @@ def test_sparse_dtype_casts_ids_only(batch):
     assert flat["click"].dtype == torch.int64
 
 
-def test_batch_size_is_there_only_with_tiling():
-    assert "batch_size" not in Batch(labels={"y": torch.tensor([1])}).to_dict()
-
-
 def test_moving_keeps_every_part(batch):
     moved = batch.to(torch.device("cpu"), non_blocking=True)
 
@@ -108,22 +102,12 @@ def test_moving_keeps_what_is_no_tensor(batch):
     assert moved.reserves is batch.reserves
 
 
-def test_moving_leaves_the_original_where_it_was(batch):
-    batch.to(torch.device("meta"))
-
-    assert not any(tensor.is_meta for tensor in batch.to_dict().values())
-
-
 def test_a_moved_batch_knows_its_sizes_without_looking_at_the_device():
     moved = pack(parsed_ids([1, 2, 3], [2, 1])).to(torch.device("meta"))
 
     ids = moved.sparse_features["base"]
     assert (ids.keys(), ids.stride(), ids.length_per_key()) == (["a"], 2, [3])
     assert moved.num_rows == 2
-
-
-def test_torchrec_may_pipeline_it(batch):
-    assert isinstance(batch, Pipelineable)
 
 
 def test_pinning_without_an_accelerator_changes_nothing(batch):

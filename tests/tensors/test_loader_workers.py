@@ -21,14 +21,12 @@ from penstock.data.shuffle import shuffle
 from penstock.data.workers.choice import Workers
 from penstock.data.workers.measured import Rule
 from penstock.features.build import build_features
-from penstock.features.parser import Parser
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import FgMode, ParsingSection
+from penstock.features.parser import ParseBatches, Parser
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.tensors.loader import BatchLoader
-from penstock.tensors.parsing import ParseBatches
 
 NUM_ROWS = 47
 ROWS = pa.record_batch(

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from penstock.features.columns import DenseColumn, SparseColumn
+from penstock.features.feature import DenseColumn, SparseColumn
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
 from penstock.tensors.packing import pack
 

@@ -1,5 +1,3 @@
-import pickle
-
 import pyarrow as pa
 import pytest
 import torch
@@ -40,10 +38,6 @@ def test_a_record_batch_of_zero_rows_stays_one():
     assert found.schema == empty.schema
 
 
-def test_no_columns_at_all():
-    assert RecordBatchTensor(pa.record_batch([], names=[])).get().num_columns == 0
-
-
 def test_the_columns_are_views_of_the_storage_and_keep_it_alive():
     holder = RecordBatchTensor(sample())
     begin, end = holder.data.data_ptr(), holder.data.data_ptr() + holder.data.nbytes
@@ -53,12 +47,6 @@ def test_the_columns_are_views_of_the_storage_and_keep_it_alive():
 
     assert begin <= batch.column("id").buffers()[2].address < end
     assert batch.equals(sample())
-
-
-def test_it_travels_by_pickle():
-    travelled = pickle.loads(pickle.dumps(RecordBatchTensor(sample())))  # noqa: S301 (our own bytes)
-
-    assert travelled.get().equals(sample())
 
 
 def _answer(queue, answers):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.optim.plateau import PlateauSchedule
+from penstock.optim.schedules import PlateauSchedule
 from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
 from penstock.training.progress import TrainingProgress

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from penstock.metrics import build_metrics, build_train_metrics
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import weighted_mean
 from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
-from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 from penstock.training.evaluate import evaluate
 from penstock.training.task_metrics import TaskMetrics
 from tests.distributed.two_ranks import run_on_ranks

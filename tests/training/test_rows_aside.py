@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
-from penstock.tensors.batch import BASE, Batch
-from penstock.tensors.position import Position
+from penstock.tensors.batch import BASE, Batch, Position
 from penstock.training.failures import first_bad_row, write_rows
 
 NAN, INF = float("nan"), float("inf")

@@ -8,8 +8,7 @@ package does not import torch.
 """
 
 from penstock.checkpoint.checkpoint import Checkpoint, open_checkpoint
-from penstock.checkpoint.difference import Difference
-from penstock.checkpoint.retention import stale
-from penstock.checkpoint.store import CheckpointStore
+from penstock.checkpoint.manifest import Difference
+from penstock.checkpoint.store import CheckpointStore, stale
 
 __all__ = ["Checkpoint", "CheckpointStore", "Difference", "open_checkpoint", "stale"]

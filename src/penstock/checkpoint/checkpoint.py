@@ -2,19 +2,65 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.checkpoint.difference import Difference
+import numpy as np
+
 from penstock.checkpoint.documents import decode_document
-from penstock.checkpoint.manifest import Manifest, TensorRecord
-from penstock.checkpoint.ranks import Ranks
+from penstock.checkpoint.manifest import Difference, Manifest, TensorRecord
 from penstock.config.errors import CheckpointError
+from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.world import World
 from penstock.store.checksums import file_checksum
 
 if TYPE_CHECKING:
     import torch
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This rank and its way to talk to the others."""
+
+    world: World = field(default_factory=World)
+    collectives: Collectives = field(default_factory=OneProcess)
+
+    @property
+    def alone(self) -> bool:
+        """True in a world of one process."""
+        return self.world.num_ranks == 1
+
+    def together(self, action: Callable[[], Result]) -> Result:
+        """Run `action` on this rank; when it fails on any rank, every rank raises the first rank's reason.
+
+        Without it a full disk on one rank would leave the others waiting.
+        """
+        problem, result = "", None
+        try:
+            result = action()
+        except (OSError, CheckpointError) as error:
+            problem = str(error)
+        problems = self.gather_strings(problem)
+        if any(problems):
+            raise CheckpointError(next(filter(None, problems)))
+        return result  # type: ignore[return-value]  # no problem anywhere, so this rank has its result
+
+    def first_only(self, action: Callable[[], None]) -> None:
+        """Run `action` on the first rank while the others wait for its outcome."""
+        self.together(action if self.world.is_first else lambda: None)
+
+    def gather_strings(self, text: str) -> list[str]:
+        """Every rank's text, in rank order, on all ranks."""
+        content = np.frombuffer(text.encode(), dtype=np.uint8)
+        return [part.tobytes().decode() for part in self.collectives.gather(content)]
+
+    def share_of(self, items: Sequence[str]) -> Sequence[str]:
+        """This rank's part of work that is divided among all."""
+        return items[self.world.rank :: self.world.num_ranks]
 
 
 class Checkpoint:
@@ -46,11 +92,11 @@ class Checkpoint:
 
         Every rank must call and learns the same: a rank knows the optimizer state of its own tables only.
         """
-        from penstock.checkpoint.tensors import describe
+        from penstock.checkpoint.storage import describe
 
         own = {name: dataclasses.asdict(record) for name, record in describe(into).items()}
         wanted: dict[str, TensorRecord] = {}
-        for of_rank in map(json.loads, self._ranks.tell_all(json.dumps(own))):
+        for of_rank in map(json.loads, self._ranks.gather_strings(json.dumps(own))):
             wanted.update((name, TensorRecord.from_json(record)) for name, record in of_rank.items())
         return Difference.between(self.manifest.tensors, wanted)
 
@@ -61,7 +107,7 @@ class Checkpoint:
         what both have is loaded, and the difference is for the caller to show. A tensor of another shape or
         dtype is always an error.
         """
-        from penstock.checkpoint.tensors import read_tensors
+        from penstock.checkpoint.storage import read_tensors
 
         difference = self.difference(into)
         refused = difference if strict else Difference(changed=difference.changed)

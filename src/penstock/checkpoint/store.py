@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.checkpoint.checkpoint import Checkpoint, check_sizes, open_checkpoint, read_document
+from penstock.checkpoint.checkpoint import Checkpoint, Ranks, check_sizes, open_checkpoint, read_document
 from penstock.checkpoint.documents import encode_document
 from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, TensorRecord
-from penstock.checkpoint.ranks import Ranks
-from penstock.checkpoint.retention import stale
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.durable import remove_at_once, sync_path, write_durably
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STEP = re.compile(r"step-(\d+)|\.step-(\d+)\.replaced")
+
 _DOCUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -56,7 +55,7 @@ class CheckpointStore:
         first. After a kill at any instant the store holds the checkpoints it held before, or the new one
         too: a step that is saved again is there all the time, as it was or as it is now.
         """
-        from penstock.checkpoint.tensors import write_tensors
+        from penstock.checkpoint.storage import write_tensors
 
         staging = self._hidden(step, "tmp")
         self._ranks.first_only(lambda: self._stage(staging))
@@ -212,3 +211,14 @@ def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tu
         content = encode_document(name, value)
         write_durably(staging / f"{name}.json", content)
         yield f"{name}.json", FileRecord(len(content), zlib.crc32(content))
+
+
+def stale(steps: Collection[int], keep: int, protected: Collection[int] = ()) -> list[int]:
+    """The steps to remove: all but the newest `keep` and the protected ones; a `keep` of 0 keeps everything.
+
+    >>> stale([10, 20, 30, 40], keep=2, protected=[10])
+    [20]
+    """
+    if keep <= 0:
+        return []
+    return [step for step in sorted(steps)[:-keep] if step not in protected]

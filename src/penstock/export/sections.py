@@ -5,7 +5,7 @@ from typing import Annotated
 from penstock.config.markers import Ignored, Later
 from penstock.config.section import Section
 from penstock.config.values import words
-from penstock.tensors.sections.loading import InputTile
+from penstock.tensors.sections import InputTile
 
 _TF32 = Ignored("there is no TF32 without a GPU")
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.features.build import FEATURE_TYPES, build_features, feature_names
-    from penstock.features.columns import Column, DenseColumn, SparseColumn
-    from penstock.features.feature import Feature, TableSpec
+    from penstock.features.feature import Column, DenseColumn, Feature, SparseColumn, TableSpec
     from penstock.features.parser import ParsedBatch, Parser
 
 __all__ = [
@@ -34,9 +33,9 @@ _MODULES = {
     "FEATURE_TYPES": "build",
     "build_features": "build",
     "feature_names": "build",
-    "Column": "columns",
-    "DenseColumn": "columns",
-    "SparseColumn": "columns",
+    "Column": "feature",
+    "DenseColumn": "feature",
+    "SparseColumn": "feature",
     "Feature": "feature",
     "TableSpec": "feature",
     "ParsedBatch": "parser",

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import (
+from penstock.features.feature import (
+    BadValue,
     Float32Array,
     Int32Array,
     NumberArray,

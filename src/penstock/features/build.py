@@ -8,9 +8,7 @@ from typing import Any
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.registry import Registry
 from penstock.features.feature import Feature
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.named import named_features
-from penstock.features.sections.parsing import FgMode, ParsingSection
+from penstock.features.sections import FeatureConfig, FgMode, ParsingSection, named_features
 
 Builder = Callable[[Any, ParsingSection], Feature]
 

@@ -1,11 +1,109 @@
-"""What every feature offers, whatever its type and input mode."""
+"""What every feature offers, where it finds its values, and the NumPy arrays that it gives.
+
+B is the number of rows, V the number of values of all rows, D the width of a dense feature.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from penstock.features.columns import Column
+from penstock.config.errors import ConfigError, DataError
+from penstock.config.nearest import hint
+from penstock.features.sections import FgMode, ParsingSection
+from penstock.features.sections.types import IdFeature, RawFeature
+
+Int64Array = NDArray[np.int64]
+
+Int32Array = NDArray[np.int32]
+
+Float32Array = NDArray[np.float32]
+
+Float64Array = NDArray[np.float64]
+
+BoolArray = NDArray[np.bool_]
+
+NumberArray = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseColumn:
+    """Ids: `lengths[i]` of the values belong to row i, in order; a row may have none."""
+
+    values: Int64Array
+    lengths: Int32Array
+    weights: Float32Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DenseColumn:
+    """Numbers: the same count D in every row, as a (B, D) array."""
+
+    values: Float32Array
+
+
+Column = SparseColumn | DenseColumn
+
+
+@lru_cache(maxsize=8)
+def one_per_row(num_rows: int) -> Int32Array:
+    """The lengths of a column with one value in every row: one 1, seen as often as there are rows.
+
+    It is read-only, takes no memory for its rows, and is the same object for all such columns.
+    """
+    return np.broadcast_to(np.ones(1, np.int32), num_rows)
+
+
+def row_of_value(lengths: Int32Array, index: int) -> int:
+    """The row that holds the value at this index."""
+    return int(np.searchsorted(np.cumsum(lengths, dtype=np.int64), index, side="right"))
+
+
+def sum_by_row(counts: NumberArray, lengths: Int32Array) -> Int32Array:
+    """Sums the counts of the values of each row: lengths once some values became none or several."""
+    totals = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=totals[1:])
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.asarray(totals[ends] - totals[ends - lengths], np.int32)
+
+
+def fill_missing(column: SparseColumn, default: Int64Array, default_weights: Float32Array) -> SparseColumn:
+    """Rows without a value get the default values; the others stay as they are."""
+    missing = column.lengths == 0
+    if not missing.any():
+        return column
+    lengths = np.where(missing, np.int32(len(default)), column.lengths).astype(np.int32)
+    weights = column.weights
+    if weights is not None:
+        weights = spread_default(weights, lengths, missing, default_weights)
+    return SparseColumn(spread_default(column.values, lengths, missing, default), lengths, weights)
+
+
+def spread_default(
+    values: NumberArray, lengths: Int32Array, missing: BoolArray, default: NumberArray
+) -> NumberArray:
+    """The values with the default put into the missing rows; lengths already count the defaults."""
+    from_default = np.repeat(missing, lengths)
+    filled = np.empty(len(from_default), values.dtype)
+    filled[from_default] = np.tile(default, int(np.count_nonzero(missing)))
+    filled[~from_default] = values
+    return filled
+
+
+class BadValue(DataError):
+    """One value of a batch is wrong. `row` counts from the first row of the batch."""
+
+    def __init__(self, column: str, row: int | None, value: object, problem: str) -> None:
+        self.column = column
+        self.row = row
+        self.value = value
+        self.problem = problem
+        place = "" if row is None else f"row {row} of the batch: "
+        subject = "" if value is None else f"value {value!r} "
+        super().__init__(f"{place}column '{column}': {subject}{problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +145,59 @@ class Feature(Protocol):
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> Column:
         """The feature's values in every row of the batch. A value that cannot be used raises BadValue."""
+
+
+_SIDES = ("user", "item", "context")
+
+_LATER_SIDES = ("feature", "const")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureInput:
+    """The data column of a feature and how its texts are read."""
+
+    column: str
+    separator: bytes
+    default: str | None
+    """What stands in for a missing value; None: nothing does."""
+
+    default_option: str
+    """The option that sets the default, for messages."""
+
+    encoded: bool
+    """FG_NONE: the column holds ids and numbers that need no further work."""
+
+
+def feature_input(config: IdFeature | RawFeature, parsing: ParsingSection) -> FeatureInput:
+    """The input of a feature that reads one column."""
+    mode = parsing.resolved_fg_mode()
+    if mode is FgMode.FG_NONE:
+        return FeatureInput(
+            config.feature_name,
+            parsing.fg_encoded_multival_sep.encode(),
+            config.fg_encoded_default_value or None,
+            "fg_encoded_default_value",
+            encoded=True,
+        )
+    if mode is FgMode.FG_NORMAL:
+        column = column_of(config.expression)
+        return FeatureInput(
+            column, config.separator.encode(), config.default_value or None, "default_value", encoded=False
+        )
+    raise ConfigError.at("data_config.fg_mode", f"{mode} is not available yet; FG_NONE and FG_NORMAL are")
+
+
+def column_of(expression: str) -> str:
+    """The column in a `side:column` expression.
+
+    >>> column_of("user:age")
+    'age'
+    """
+    side, colon, column = expression.partition(":")
+    if side in _LATER_SIDES:
+        raise ConfigError.at("expression", f"'{expression}': the side '{side}' is not available yet")
+    if not colon or not column:
+        raise ConfigError.at("expression", f"'{expression}' is not of the form side:column, such as user:age")
+    if side not in _SIDES:
+        raise ConfigError.at("expression", f"'{expression}': unknown side '{side}'; {hint(side, _SIDES)}")
+    return column

@@ -18,9 +18,14 @@ from typing import Protocol
 import numpy as np
 
 from penstock.config.errors import ConfigError
-from penstock.features.columns import Int64Array
-from penstock.features.sections.basic import IdFeature
-from penstock.features.sections.table_shape import DEFAULT_ROW, FIRST_VOCABULARY_ROW, UNKNOWN_ROW, table_rows
+from penstock.features.feature import Int64Array
+from penstock.features.sections.types import (
+    DEFAULT_ROW,
+    FIRST_VOCABULARY_ROW,
+    UNKNOWN_ROW,
+    IdFeature,
+    table_rows,
+)
 from penstock.features.text import (
     Text,
     TextIds,

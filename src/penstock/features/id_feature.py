@@ -8,21 +8,23 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.features.arrow_input import Cells, read_cells
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import (
+from penstock.features.feature import (
+    BadValue,
+    Feature,
+    FeatureInput,
     Float32Array,
     Int64Array,
     NumberArray,
     SparseColumn,
+    TableSpec,
+    feature_input,
     fill_missing,
     row_of_value,
     sum_by_row,
 )
-from penstock.features.feature import Feature, TableSpec
 from penstock.features.id_encoding import GivenRows, HashedRows, IdEncoding, encoding_of
-from penstock.features.input_mode import FeatureInput, feature_input
-from penstock.features.sections.basic import IdFeature, RawFeature
-from penstock.features.sections.parsing import ParsingSection
+from penstock.features.sections import ParsingSection
+from penstock.features.sections.types import IdFeature, RawFeature
 from penstock.features.text import BadToken, Text
 
 

@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import (
+from penstock.features.fast_path import FastPath, PlainColumns, fast_path_of
+from penstock.features.feature import (
+    BadValue,
     BoolArray,
     Column,
     DenseColumn,
+    Feature,
     Float32Array,
     Int64Array,
     NumberArray,
     SparseColumn,
+    TableSpec,
     one_per_row,
     row_of_value,
 )
-from penstock.features.feature import Feature, TableSpec
-from penstock.features.labels import read_label, read_sample_weight
-from penstock.features.plain import PlainColumns, PlainLane, lane_of
-from penstock.features.side_columns import SideArray, SideColumns
+from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
 from penstock.readers.origin import ROW_COLUMN, locate
 
 UNKNOWN_ROW = -1
@@ -150,14 +150,14 @@ class Parser:
 
     def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
-        plain = None if self._lane is None else self._lane.pack(batch)
+        plain = None if self._fast_path is None else self._fast_path.pack(batch)
         if plain is None:
             return self.parse(batch, with_labels)
         return replace(self._without_features.parse(batch, with_labels), plain=plain)
 
     @cached_property
-    def _lane(self) -> PlainLane | None:
-        return lane_of(self.features)
+    def _fast_path(self) -> FastPath | None:
+        return fast_path_of(self.features)
 
     @cached_property
     def _without_features(self) -> "Parser":
@@ -189,8 +189,8 @@ class Parser:
 
         A column of a type that cannot be used, be it a feature's or a label's, is an error already here.
         """
-        if self._lane is not None:
-            self._lane.warm()
+        if self._fast_path is not None:
+            self._fast_path.warm()
         self.parse(schema.empty_table())
 
     def _parse_feature(self, feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
@@ -263,3 +263,18 @@ def _check_range(feature: Feature, column: SparseColumn, table: TableSpec) -> No
     index = int(np.argmax(values >= table.num_rows))
     problem = f"is outside 0 to {table.num_rows - 1}, the ids of feature '{feature.name}'"
     raise BadValue(feature.inputs[0], row_of_value(column.lengths, index), int(column.values[index]), problem)
+
+
+@dataclass(frozen=True, slots=True)
+class ParseBatches:
+    """Parses record batches; the paths of the files, which are the same for all, are left to the parent."""
+
+    parser: Parser
+    with_labels: bool
+    reject: bool = False
+    """Leave out rows with bad values, and tell which they are, instead of failing."""
+
+    def __call__(self, batch: pa.RecordBatch) -> ParsedBatch:
+        """The columns of one batch."""
+        parse = self.parser.parse_usable if self.reject else self.parser.parse_fast
+        return replace(parse(batch, with_labels=self.with_labels), file_paths=())

@@ -1,6 +1,6 @@
 """Compiled loops that bring plain columns to where a batch has them: one pass, and without the interpreter's lock.
 
-Importing this module imports numba (about 110 MB), so only `penstock.features.plain` does, when a batch has plain
+Importing this module imports numba (about 110 MB), so only `penstock.features.fast_path` does, when a batch has plain
 columns only. Columns are given by the addresses of their buffers; whoever calls keeps the buffers.
 """
 

@@ -7,29 +7,29 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.features.arrow_input import read_cells
-from penstock.features.bad_value import BadValue
-from penstock.features.columns import (
+from penstock.features.feature import (
+    BadValue,
     BoolArray,
     DenseColumn,
+    Feature,
+    FeatureInput,
     Float64Array,
     Int32Array,
     NumberArray,
     SparseColumn,
+    TableSpec,
+    feature_input,
     one_per_row,
     row_of_value,
     spread_default,
     sum_by_row,
 )
-from penstock.features.feature import Feature, TableSpec
 from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds, checked, table_of
-from penstock.features.input_mode import FeatureInput, feature_input
 from penstock.features.normalizer import Normalizer, parse_normalizer
-from penstock.features.number_text import parse_numbers
-from penstock.features.sections.basic import RawFeature
-from penstock.features.sections.parsing import ParsingSection
-from penstock.features.sections.table_shape import table_rows
-from penstock.features.text import BadToken, Text
+from penstock.features.sections import ParsingSection
+from penstock.features.sections.types import RawFeature, table_rows
+from penstock.features.text import BadToken, Text, parse_numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,20 @@
-"""Text columns -> ids, through the compiled kernels.
+"""String columns -> ids, through the compiled kernels, and numbers, by Arrow's own parser.
 
-The kernels module is imported by the first call that needs it, so that columns of integers and
-numbers never pay for numba.
+The kernels module is imported by the first call that needs it, so that columns of integers and numbers never pay for
+numba. Arrow splits and casts 8192 texts of 16 numbers in 6 to 7 ms on one core, and 8192 of one number in 0.5 ms. A
+compiled kernel with tables for exact rounding took 5 to 11 ms and 0.3 to 0.8 ms: not worth its lines.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.features.columns import Float32Array, Int32Array, Int64Array
+from penstock.features.feature import Float32Array, Float64Array, Int32Array, Int64Array, row_of_value
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -159,4 +162,56 @@ def _kernels() -> "ModuleType":
 
 
 _EMPTY_TEXT = np.frombuffer(b"", np.uint8)
+
 _NO_VOCABULARY = (np.full(1, -1, np.int64), np.zeros(1, np.int64), _EMPTY_TEXT, np.zeros(1, np.int64))
+
+ArrowArray = Any
+"""pa.Array: its type stubs know fewer methods than the classes have."""
+
+
+def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:
+    """Tokens that are numbers: all values, and how many each text has. An empty token among others is bad."""
+    texts = _trimmed(_as_arrow(text))
+    sizes: ArrowArray = pc.binary_length(texts)
+    present = sizes.to_numpy() > 0
+    lengths = present.astype(np.int32)
+    tokens = texts if present.all() else texts.filter(pa.array(present))
+    if separator:
+        lists: ArrowArray = pc.split_pattern(tokens, separator.decode())
+        lengths[present] = pc.list_value_length(lists).to_numpy()
+        tokens = lists.flatten()
+    values = _cast(tokens)
+    if values is None:
+        raise _bad_token(tokens, lengths)
+    return values, lengths
+
+
+def _as_arrow(text: Text) -> ArrowArray:
+    """The texts as an Arrow array over the same memory."""
+    offsets, data = (pa.py_buffer(cast(Any, part)) for part in (text.offsets, text.data))
+    return pa.LargeStringArray.from_buffers(len(text), offsets, data)
+
+
+def _cast(tokens: ArrowArray) -> Float64Array | None:
+    """The nearest doubles; None if one of the tokens is not a number. Few need trimming: that is tried second."""
+    for trim in (None, _trimmed):
+        try:
+            doubles: ArrowArray = pc.cast(trim(tokens) if trim else tokens, pa.float64())
+        except pa.ArrowInvalid:
+            continue
+        return np.asarray(doubles.to_numpy())
+    return None
+
+
+def _trimmed(texts: ArrowArray) -> ArrowArray:
+    return pc.ascii_trim(texts, " \t")
+
+
+def _bad_token(tokens: ArrowArray, lengths: Int32Array) -> BadToken:
+    """The first token that is not a number: found by halving, since Arrow does not say where it stopped."""
+    begin, end = 0, len(tokens)
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        begin, end = (begin, middle) if _cast(tokens[begin:middle]) is None else (middle, end)
+    token = tokens[begin].as_buffer().to_pybytes().decode("utf-8", errors="replace")
+    return BadToken(row_of_value(lengths, begin), token, "is not a number")

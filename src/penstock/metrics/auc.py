@@ -1,20 +1,71 @@
-"""Area under the ROC curve, from a histogram of the predictions."""
+"""Areas under the ROC curve from histograms: of all rows, of rows that fade, and of each class against the rest."""
 
-from typing import TYPE_CHECKING, Union
+import math
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from penstock.metrics.exact_auc import ExactAUC
-from penstock.metrics.histogram import Thresholds, add_counts, area, one_class_only
-from penstock.metrics.inputs import binary_rows
-from penstock.metrics.metric import Values
-from penstock.metrics.sums import SumsMetric
-
-if TYPE_CHECKING:
-    from penstock.tensors.sections.metrics import AUC as AucSection
+from penstock.config.errors import CheckpointError, DataError
+from penstock.metrics.inputs import binary_rows, class_rows, is_whole
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class, refuse_other_settings
+from penstock.metrics.sums import SUMS_COPIES, SumsMetric
+from penstock.runtime.collectives import Collectives
 
 NUM_BINS = 100_000
 """Bins when no thresholds are asked for: on a million rows within 1e-4 of the exact area, in 1.6 MB."""
+MAX_CELLS = 4_000_000
+"""Bins of all classes together when no thresholds are asked for: 64 MB however many classes there are."""
+DECAY_THRESHOLDS = 200
+
+Counts = NDArray[Any]
+"""Negative and positive rows (axis 0) of each bin (axis 1); whole numbers, or fractions after a decay."""
+
+
+class Thresholds:
+    """`number` evenly spaced values from 0 to 1; a prediction belongs to the highest one that it reaches."""
+
+    def __init__(self, number: int, owner: str) -> None:
+        if not is_whole(number) or number < 2:
+            raise DataError(f"{owner}: {number} thresholds; the area needs a whole number of at least 2")
+        self.number = number
+        self._edges: dict[Any, NDArray[np.floating[Any]]] = {}
+
+    def bins(self, probabilities: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
+        """The highest threshold with prediction >= threshold: a guess by multiplication, corrected by one.
+
+        Compared in the precision of the predictions, so that a float32 0.7 reaches the threshold 0.7.
+        """
+        dtype = probabilities.dtype
+        if dtype not in self._edges:
+            thresholds = np.linspace(0.0, 1.0, self.number).astype(dtype)
+            self._edges[dtype] = np.append(thresholds, dtype.type(np.inf))
+        edges = self._edges[dtype]
+        bins = (probabilities * (self.number - 1)).astype(np.intp)
+        bins -= edges[bins] > probabilities
+        bins += edges[bins + 1] <= probabilities
+        return bins
+
+
+def add_counts(counts: Counts, slots: NDArray[np.intp]) -> None:
+    """Count each slot of the flattened counts once per occurrence, in place.
+
+    `bincount` passes once over all slots, which pays when a batch has at least as many rows; a small batch on a
+    fine histogram touches only its own slots (8,192 rows on 200,000 slots: 0.02 ms instead of 0.15).
+    """
+    flat = counts.reshape(-1)
+    if len(slots) >= len(flat):
+        flat += np.bincount(slots, minlength=len(flat)).astype(flat.dtype, copy=False)
+    else:
+        np.add.at(flat, slots, 1)
+
+
+def area(counts: Counts) -> float:
+    """The trapezoids between the points of the thresholds, from (0, 0) to (1, 1): rows of one bin are ties."""
+    negatives, positives = counts.astype(np.float64)
+    negatives_below = np.cumsum(negatives) - negatives
+    won = np.sum(positives * (negatives_below + negatives / 2))
+    return float(won / (positives.sum() * negatives.sum()))
 
 
 class AUC(SumsMetric):
@@ -33,18 +84,11 @@ class AUC(SumsMetric):
         self._thresholds = Thresholds(NUM_BINS if thresholds is None else thresholds, self.name)
         super().__init__({"counts": np.zeros((2, self.num_bins), dtype=np.int64)})
 
-    @classmethod
-    def from_section(cls, section: "AucSection") -> Union["AUC", ExactAUC]:
-        """By the thresholds of the run file if they were written there, or exact if it says so."""
-        return ExactAUC() if section.exact else cls(section.thresholds)
-
     @property
     def num_bins(self) -> int:
-        """How many thresholds there are."""
         return self._thresholds.number
 
     def update(self, preds: Values, target: Values) -> None:
-        """Count the rows of one batch."""
         rows = binary_rows(preds, target, self.name)
         slots = self._thresholds.bins(rows.probabilities) + self.num_bins * rows.is_positive
         add_counts(self._sums["counts"], slots)
@@ -55,5 +99,153 @@ class AUC(SumsMetric):
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no area; None when there is one."""
-        return one_class_only(self._sums["counts"])
+        return missing_class(*self._sums["counts"].sum(axis=1))
+
+
+class DecayAUC(SumsMetric):
+    """The AUC of training, in which old rows fade: counts as in `AUC`, and a buffer of the rows since the last decay.
+
+    `decay(rate)` mixes the buffer into the counts. Counts and buffer are linear in the rows, so that the sums
+    over ranks that decay at the same steps are the counts of one process that saw all their rows.
+    """
+
+    name = "auc"
+
+    def __init__(self, thresholds: int | None = None) -> None:
+        """As many thresholds as are given, else 200."""
+        self._thresholds = Thresholds(DECAY_THRESHOLDS if thresholds is None else thresholds, self.name)
+        shape = (2, self._thresholds.number)
+        super().__init__(
+            {
+                "counts": np.zeros(shape, dtype=np.float64),
+                "buffer": np.zeros(shape, dtype=np.float64),
+                "num_decayed": np.zeros((), dtype=np.int64),  # parts with counts: 1, or more when merged
+            }
+        )
+
+    def update(self, preds: Values, target: Values) -> None:
+        rows = binary_rows(preds, target, self.name)
+        slots = self._thresholds.bins(rows.probabilities) + self._thresholds.number * rows.is_positive
+        add_counts(self._sums["buffer"], slots)
+        self._sums["num_left_out"] += rows.num_left_out
+
+    def decay(self, rate: float) -> None:
+        """The buffer becomes the counts the first time; later counts = rate * counts + (1 - rate) * buffer."""
+        if not 0.0 <= rate <= 1.0:
+            raise DataError(f"{self.name}: decays by a rate from 0 to 1, not {rate}")
+        counts, buffer = self._sums["counts"], self._sums["buffer"]
+        self._sums["counts"] = rate * counts + (1.0 - rate) * buffer if self.has_decayed else buffer.copy()
+        self._sums["buffer"] = np.zeros_like(buffer)
+        self._sums["num_decayed"][...] = 1
+
+    def forget_rows(self) -> None:
+        """Zero all sums, but remember that the first decay is over."""
+        num_decayed = self._sums["num_decayed"]
+        self.reset()
+        self._sums["num_decayed"] = num_decayed
+
+    @property
+    def has_decayed(self) -> bool:
+        return bool(self._sums["num_decayed"] > 0)
+
+    def _read(self) -> Counts:
+        return self._sums["counts" if self.has_decayed else "buffer"]
+
+    def _value(self) -> float:
+        return area(self._read())
+
+    @property
+    def undefined_because(self) -> str | None:
+        return missing_class(*self._read().sum(axis=1))
+
+
+class MulticlassAUC(SumsMetric):
+    """Mean over classes of the area of one class against the rest; classes without both are left out.
+
+    macro: every class counts the same. weighted: by its rows. The number of classes is that of the first batch.
+    """
+
+    name = "multiclass_auc"
+
+    def __init__(self, thresholds: int | None = None, average: str = "macro") -> None:
+        if average not in ("macro", "weighted"):
+            raise DataError(f"{self.name}: average is '{average}'; it is macro or weighted")
+        self._num_thresholds, self._average = thresholds, average
+        self._thresholds: Thresholds | None = None
+        self.settings = {"thresholds": thresholds, "average": average}
+        super().__init__({"counts": np.zeros((0, 2, 0), dtype=np.int64)})
+
+    def update(self, preds: Values, target: Values) -> None:
+        """Count the rows of one batch, each once for every class."""
+        rows = class_rows(preds, target, self.name)
+        thresholds = self._prepare(rows.probabilities.shape[1])
+        classes = np.arange(rows.probabilities.shape[1])
+        is_positive = rows.labels[:, None] == classes
+        slots = (2 * classes + is_positive) * thresholds.number + thresholds.bins(rows.probabilities)
+        add_counts(self._sums["counts"], slots.reshape(-1))
+        self._sums["num_left_out"] += rows.num_left_out
+
+    def merge(self, other: Self) -> None:
+        """Add the counts of another; one that has seen nothing yet learns the number of classes from it."""
+        refuse_other_settings(self.name, self.settings, other.settings)
+        if other._num_classes:
+            self._prepare(other._num_classes)
+            super().merge(other)
+        else:
+            self._sums["num_left_out"] = self._sums["num_left_out"] + other._sums["num_left_out"]
+
+    def reduced(self, collectives: Collectives) -> Self:
+        """As for all sums; a rank without rows first learns the number of classes."""
+        num_classes = max(int(found[0]) for found in collectives.gather(np.array([self._num_classes])))
+        if num_classes:
+            self._prepare(num_classes)
+        return super().reduced(collectives)
+
+    def load_state_dict(self, state: MetricState) -> None:
+        shape = np.shape(state["counts"]) if "counts" in state else (0,)
+        if len(shape) != 3:
+            raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, no counts of classes")
+        self._sums["counts"], self._thresholds = np.zeros((0, 2, 0), dtype=np.int64), None
+        if shape[0]:
+            self._prepare(shape[0])
+        super().load_state_dict(state)
+
+    def _value(self) -> float:
+        counts = self._sums["counts"]
+        areas = np.array([math.nan if missing_class(*own.sum(axis=1)) else area(own) for own in counts])
+        defined = ~np.isnan(areas)
+        weights = self._class_rows()[defined] if self._average == "weighted" else None
+        return float(np.average(areas[defined], weights=weights))
+
+    @property
+    def undefined_because(self) -> str | None:
+        num_seen = np.count_nonzero(self._class_rows())
+        return None if num_seen > 1 else ("rows of one class only" if num_seen else "no rows")
+
+    @property
+    def _num_classes(self) -> int:
+        return len(self._sums["counts"])
+
+    def _class_rows(self) -> NDArray[np.int64]:
+        rows: NDArray[np.int64] = self._sums["counts"][:, 1].sum(axis=1)
+        return rows
+
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """Counts of negatives and positives at every threshold of every class."""
+        num_bytes = SUMS_COPIES * 2 * num_classes * self._number(num_classes) * np.dtype(np.int64).itemsize
+        return MemoryNeeds(num_bytes, num_bytes)
+
+    def _number(self, num_classes: int) -> int:
+        """Of thresholds for each class."""
+        affordable = max(2, min(NUM_BINS, MAX_CELLS // num_classes))
+        return affordable if self._num_thresholds is None else self._num_thresholds
+
+    def _prepare(self, num_classes: int) -> Thresholds:
+        """Allocate counts of so many classes; another number than before is an error."""
+        if self._thresholds is None:
+            number = self._number(num_classes)
+            self._thresholds = Thresholds(number, self.name)
+            self._sums["counts"] = np.zeros((num_classes, 2, number), dtype=np.int64)
+        elif num_classes != self._num_classes:
+            raise DataError(f"{self.name}: {num_classes} classes after {self._num_classes}")
+        return self._thresholds

@@ -1,20 +1,18 @@
 """Area under the ROC curve without a histogram: every prediction counts as it is, sorted on disk beyond a limit."""
 
 import math
-import shutil
-import tempfile
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.sizes import MIB
 from penstock.metrics.inputs import binary_rows
-from penstock.metrics.memory import MemoryNeeds
-from penstock.metrics.metric import MetricState, Values, restored
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class, restored
+from penstock.metrics.spool import Spool
 from penstock.runtime.collectives import Collectives
 
 Levels = NDArray[np.void]
@@ -23,7 +21,7 @@ Levels = NDArray[np.void]
 LEVEL = np.dtype([("value", np.float64), ("negatives", np.int64), ("positives", np.int64)])
 LIMIT_BYTES = 64 * MIB
 """About 2.8 million distinct predictions."""
-LEAST_LIMIT_BYTES = 4 * MIB
+MIN_LIMIT_BYTES = 4 * MIB
 """With less, sorted files would be too many."""
 SORTING_COPIES = 4
 """What sorting takes for a moment, what is sorted included: measured 2.9, and what allocators keep."""
@@ -41,13 +39,16 @@ class ExactAUC:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
         """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
-        self._limit_bytes, self._folder = limit_bytes, folder
+        self._limit_bytes = limit_bytes
+        self._spool = Spool("predictions", folder)
+        self.num_runs = 0
+        """How many sorted files there are."""
+        self._held: list[Levels] = []
+        self.held_bytes = 0
         self._num_rows = np.zeros(2, dtype=np.int64)  # negative, positive
         self._num_left_out = np.zeros((), dtype=np.int64)
-        self._forget_levels()
 
     def update(self, preds: Values, target: Values) -> None:
-        """Keep the rows of one batch."""
         rows = binary_rows(preds, target, self.name)
         levels = np.zeros(len(rows.probabilities), LEVEL)
         levels["value"] = rows.probabilities
@@ -56,14 +57,19 @@ class ExactAUC:
         self._num_left_out += rows.num_left_out
 
     def merge(self, other: Self) -> None:
-        """Add the rows that another has seen."""
         for levels in other._blocks():
             self._add(levels)
         self._num_left_out += other._num_left_out
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same rows in other files."""
+        other = type(self)(self._limit_bytes, self._spool.folder)
+        other.merge(self)
+        return other
+
     def reduced(self, collectives: Collectives) -> Self:
         """One that has seen the rows of all ranks, sent block by block; every rank must call."""
-        whole = type(self)(self._limit_bytes, self._folder)
+        whole = type(self)(self._limit_bytes, self._spool.folder)
         blocks, nothing = self._blocks(self._limit_bytes // 8), np.zeros(0, LEVEL)
         parts = collectives.gather(next(blocks, nothing))
         while any(map(len, parts)):
@@ -74,7 +80,6 @@ class ExactAUC:
         return whole
 
     def compute(self) -> float:
-        """The area; NaN unless both classes were seen."""
         if self.undefined_because is not None:
             return math.nan
         won, negatives_below = 0.0, 0
@@ -86,10 +91,8 @@ class ExactAUC:
         return won / (float(self._num_rows[0]) * float(self._num_rows[1]))
 
     def reset(self) -> None:
-        """Forget every row, and remove what is on disk."""
-        if self._remove_runs is not None:
-            self._remove_runs()
-        self._forget_levels()
+        self._spool.clear()
+        self._held, self.held_bytes, self.num_runs = [], 0, 0
         self._num_rows[:] = 0
         self._num_left_out[...] = 0
 
@@ -100,7 +103,6 @@ class ExactAUC:
         return {**columns, "num_left_out": self._num_left_out.copy()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved predictions."""
         levels = np.zeros(len(state.get("value", ())), LEVEL)
         columns = {column: np.array(levels[column]) for column in LEVEL.names or ()}
         arrays = restored(state, {**columns, "num_left_out": self._num_left_out}, self.name)
@@ -112,102 +114,68 @@ class ExactAUC:
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no area; None when there is one."""
-        if not self._num_rows.any():
-            return "no rows"
-        if not self._num_rows[1]:
-            return "no positive rows"
-        return None if self._num_rows[0] else "no negative rows"
+        return missing_class(*self._num_rows)
 
     @property
     def num_left_out(self) -> int:
-        """Rows whose prediction is NaN."""
         return int(self._num_left_out)
-
-    @property
-    def num_runs(self) -> int:
-        """How many sorted files there are."""
-        return len(self._runs)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Every prediction may be another one; what is too much is sorted on disk."""
         all_bytes = num_rows * LEVEL.itemsize
         return MemoryNeeds(
-            SORTING_COPIES * min(all_bytes, LEAST_LIMIT_BYTES), SORTING_COPIES * min(all_bytes, LIMIT_BYTES)
+            SORTING_COPIES * min(all_bytes, MIN_LIMIT_BYTES), SORTING_COPIES * min(all_bytes, LIMIT_BYTES)
         )
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        """Take no more than this, sorting included."""
         self._limit_bytes = max(LEVEL.itemsize, limit_bytes // SORTING_COPIES)
 
     @property
-    def held_bytes(self) -> int:
-        """Bytes of the predictions in memory."""
-        return self._held_bytes
-
-    @property
     def computing_bytes(self) -> int:
-        """The same while they are sorted."""
-        return SORTING_COPIES * self._held_bytes
-
-    def _forget_levels(self) -> None:
-        self._held: list[Levels] = []
-        self._held_bytes = 0
-        self._runs: list[Path] = []
-        self._run_folder: Path | None = None
-        self._remove_runs: weakref.finalize[..., ExactAUC] | None = None
+        return SORTING_COPIES * self.held_bytes
 
     def _add(self, levels: Levels) -> None:
         """Keep distinct, sorted levels; what is too much goes to disk as one sorted run."""
         self._num_rows += (levels["negatives"].sum(), levels["positives"].sum())
         self._held.append(levels)
-        self._held_bytes += levels.nbytes
-        if self._held_bytes <= self._limit_bytes:
+        self.held_bytes += levels.nbytes
+        if self.held_bytes <= self._limit_bytes:
             return
         joined = self._join_held()
         if joined.nbytes > self._limit_bytes // 2:
-            self._write(joined)
-            self._held, self._held_bytes = [], 0
+            self._spool.append(f"run-{self.num_runs:06d}", joined)
+            self.num_runs += 1
+            self._held, self.held_bytes = [], 0
 
     def _join_held(self) -> Levels:
         parts, self._held = self._held, []
         joined = _joined(parts)
-        self._held, self._held_bytes = [joined], joined.nbytes
+        self._held, self.held_bytes = [joined], joined.nbytes
         return joined
-
-    def _write(self, levels: Levels) -> None:
-        if self._run_folder is None:
-            self._run_folder = Path(tempfile.mkdtemp(prefix="penstock-auc-", dir=self._folder))
-            self._remove_runs = weakref.finalize(self, shutil.rmtree, self._run_folder, ignore_errors=True)
-        path = self._run_folder / f"run-{len(self._runs):06d}"
-        levels.tofile(path)
-        self._runs.append(path)
 
     def _blocks(self, max_bytes: int | None = None) -> Iterator[Levels]:
         """All levels in ascending order, each once, a quarter of what may be held (or `max_bytes`) at a time."""
+        held = self._join_held()
+        runs = [partial(self._spool.read, f"run-{number:06d}", LEVEL) for number in range(self.num_runs)]
         max_levels = (max_bytes or self._limit_bytes // 4) // LEVEL.itemsize
-        return _merged([*self._runs, self._join_held()], max_levels)
+        return _merged([*runs, lambda start, count: held[start : start + count]], max_levels)
 
 
-def _merged(runs: Sequence[Path | Levels], max_levels: int) -> Iterator[Levels]:
-    """Sorted runs as one, by blocks: up to the lowest end of the next blocks of all runs, nothing is missing."""
-    places = [0] * len(runs)
-    step = max(1, max_levels // len(runs))
+def _merged(runs: Sequence[Callable[[int, int], Levels]], max_levels: int) -> Iterator[Levels]:
+    """Sorted runs as one, by blocks: up to the lowest end of the next blocks of all runs, nothing is missing.
+
+    A run gives so many levels from an offset on.
+    """
+    offsets = [0] * len(runs)
+    count = max(1, max_levels // len(runs))
     while True:
-        blocks = [_read(run, place, step) for run, place in zip(runs, places, strict=True)]
+        blocks = [run(offset, count) for run, offset in zip(runs, offsets, strict=True)]
         ends = [block["value"][-1] for block in blocks if len(block)]
         if not ends:
             return
         taken = [int(np.searchsorted(block["value"], min(ends), side="right")) for block in blocks]
-        places = [place + number for place, number in zip(places, taken, strict=True)]
+        offsets = [offset + number for offset, number in zip(offsets, taken, strict=True)]
         yield _joined([block[:number] for block, number in zip(blocks, taken, strict=True)])
-
-
-def _read(run: Path | Levels, place: int, count: int) -> Levels:
-    """So many levels of a run from a place on; read, not mapped: pages that are mapped stay in memory."""
-    if isinstance(run, Path):
-        return np.fromfile(run, LEVEL, count, offset=place * LEVEL.itemsize)
-    return run[place : place + count]
 
 
 def _joined(parts: list[Levels]) -> Levels:

@@ -1,4 +1,4 @@
-"""What metrics over groups of rows have in common: keep rows, bring groups together, take a mean over groups."""
+"""What metrics over groups of rows have in common: keys of groups, rows kept, a mean over groups."""
 
 import copy
 import math
@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError, DataError
-from penstock.metrics.grouped_keys import group_keys
+from penstock.features.hashes import value_hashes
 from penstock.metrics.inputs import as_array
-from penstock.metrics.memory import MemoryNeeds
-from penstock.metrics.metric import MetricState, Settings, Values, refuse_other_settings
-from penstock.metrics.spill import (
-    LEAST_LIMIT_BYTES,
+from penstock.metrics.metric import MemoryNeeds, MetricState, Settings, Values, refuse_other_settings
+from penstock.metrics.spool import (
     LIMIT_BYTES,
-    ROW_BYTES,
+    MAX_ROW_BYTES,
+    MIN_LIMIT_BYTES,
     GroupRows,
     Rows,
     by_rank,
@@ -27,10 +28,52 @@ from penstock.metrics.spill import (
 )
 from penstock.runtime.collectives import Collectives
 
+NULL_KEY = np.uint64(0x6E6F2067726F7570)
+"""Of integers that are missing."""
+
 Totals = NDArray[np.float64]
 """Over groups: the sums of value times weight and of the weights, how many groups count, how many there are."""
 
 _NUM_TOTALS = 4
+
+
+def arrow_ids(groups: Any, owner: str) -> Any:
+    """Ids as one Arrow array: from an Arrow array, a NumPy array, a torch tensor or a sequence."""
+    if isinstance(groups, pa.ChunkedArray):
+        groups = groups.combine_chunks()
+    if isinstance(groups, pa.DictionaryArray):
+        return groups.dictionary_decode()
+    if isinstance(groups, pa.Array):
+        return groups
+    if not isinstance(groups, list | tuple):
+        groups = np.ravel(as_array(groups))
+        groups = groups.astype(np.int8) if groups.dtype == np.bool_ else groups
+    try:
+        return pa.array(groups)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{owner}: the groups are not ids of one kind: {error}") from error
+
+
+def group_keys(groups: Any, owner: str) -> NDArray[np.uint64]:
+    """One key for each id: an integer's own bits, a stable 64-bit hash of anything else; nulls are one group.
+
+    Two different strings share a key with a chance of 2**-64: among a million groups some pair does with a chance of
+    3 in 100 million.
+    """
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
+        return _bits(np.ravel(groups))
+    ids = arrow_ids(groups, owner)
+    if not pa.types.is_integer(ids.type):
+        return value_hashes(ids)
+    keys = _bits(pc.fill_null(ids, 0).to_numpy())
+    if ids.null_count:
+        keys[ids.is_null().to_numpy(zero_copy_only=False)] = NULL_KEY
+    return keys
+
+
+def _bits(integers: NDArray[Any]) -> NDArray[np.uint64]:
+    """Equal integers of any width have equal bits."""
+    return integers.astype(np.uint64 if integers.dtype.kind == "u" else np.int64).view(np.uint64)
 
 
 class GroupedMetric(ABC):
@@ -79,7 +122,6 @@ class GroupedMetric(ABC):
         self._keep(rows)
 
     def merge(self, other: Self) -> None:
-        """Add the rows that another with the same options has seen."""
         refuse_other_settings(self.name, self.settings, other.settings)
         for rows in other._rows.whole_or_parts():
             self._keep(rows)
@@ -88,23 +130,22 @@ class GroupedMetric(ABC):
         self._totals = None
 
     def compute(self) -> float:
-        """The mean over groups; NaN when no group counts."""
         total, weight = self._all_totals()[:2]
         return float(total / weight) if weight else math.nan
 
     def reset(self) -> None:
-        """Forget every row, and remove what is on disk."""
         self._rows.clear()
         self._totals = None
         self._finished[:] = 0
         self._num_left_out[...] = 0
 
-    close = reset
+    def close(self) -> None:
+        self.reset()
 
     def reduced(self, collectives: Collectives) -> Self:
         """A metric of the groups of all ranks, the same on each; this one stays as it is. Every rank must call.
 
-        Each row goes to the rank that its key says, all at once, or part by part when all together are more than any
+        Each row goes to the rank of its key, all at once, or part by part when all together are more than any
         rank may hold. So groups are whole, each rank adds up its own, and the totals are summed.
         """
         kept = self._rows
@@ -115,9 +156,9 @@ class GroupedMetric(ABC):
         for rows in kept.parts() if in_parts else [kept.whole()]:
             wide = rows.astype(row_dtype(np.float64, self.target_type))
             found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(facts)))))
-        finished = self._finished + np.array([*found, self._rows.num_rows])
-        whole = self._without_rows()
-        whole._finished = collectives.sum(finished)
+        whole = copy.copy(self)
+        whole._rows, whole._totals = kept.without_rows(), None
+        whole._finished = collectives.sum(self._finished + np.array([*found, kept.num_rows]))
         whole._num_left_out = collectives.sum(self._num_left_out)
         return whole
 
@@ -128,7 +169,6 @@ class GroupedMetric(ABC):
         return {**columns, "finished": self._finished.copy(), "num_left_out": self._num_left_out.copy()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved rows."""
         expected = {"key", "pred", "target", "finished", "num_left_out"}
         if state.keys() != expected:
             raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, not {sorted(expected)}")
@@ -142,7 +182,6 @@ class GroupedMetric(ABC):
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no value; None when there is one."""
         if self._all_totals()[1]:
             return None
         num_rows = self._rows.num_rows + self._finished[_NUM_TOTALS]
@@ -150,7 +189,7 @@ class GroupedMetric(ABC):
 
     @property
     def remark(self) -> str | None:
-        """How many groups the mean is over; None where there is no value, which has a reason of its own."""
+        """How many groups the mean is over; None where there is no value, which has its own reason."""
         num_counted, num_groups = (int(count) for count in self._all_totals()[2:])
         if not num_counted:
             return None
@@ -163,26 +202,22 @@ class GroupedMetric(ABC):
 
     @property
     def num_left_out(self) -> int:
-        """Rows whose prediction is NaN."""
         return int(self._num_left_out)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Rows in memory as far as there is room, the others on disk; groups much larger than others take more."""
-        all_bytes, beside = ROW_BYTES * num_rows, working_bytes(num_rows)
-        return MemoryNeeds(min(all_bytes, LEAST_LIMIT_BYTES) + beside, min(all_bytes, LIMIT_BYTES) + beside)
+        """Rows in memory up to the limit, the others on disk; groups much larger than others take more."""
+        all_bytes, beside = MAX_ROW_BYTES * num_rows, working_bytes(num_rows)
+        return MemoryNeeds(min(all_bytes, MIN_LIMIT_BYTES) + beside, min(all_bytes, LIMIT_BYTES) + beside)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        """Take no more than this, with what the value of a part takes."""
-        self._rows.limit_bytes = max(ROW_BYTES, limit_bytes - working_bytes(num_rows))
+        self._rows.limit_bytes = max(MAX_ROW_BYTES, limit_bytes - working_bytes(num_rows))
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the rows in memory."""
         return self._rows.held_bytes
 
     @property
     def computing_bytes(self) -> int:
-        """The same while the groups of one part are worked out."""
         return self._rows.held_bytes + working_bytes(self._rows.num_rows)
 
     def _keep(self, rows: Rows) -> None:
@@ -195,10 +230,3 @@ class GroupedMetric(ABC):
             for rows in self._rows.whole_or_parts():
                 self._totals += self._totals_of(rows)
         return self._totals
-
-    def _without_rows(self) -> Self:
-        """Another with the same options that has seen nothing."""
-        other = copy.copy(self)
-        other._rows = self._rows.without_rows()
-        other._totals = None
-        return other

@@ -1,22 +1,34 @@
-"""Mean over groups of the exact area under the ROC curve of each."""
+"""Mean over groups of the exact area under the ROC curve of each: one sort, then sums over segments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.metrics.group_names import GroupNames
-from penstock.metrics.grouped import GroupedMetric, Totals
-from penstock.metrics.largest_groups import largest_groups
+from penstock.metrics.grouped import NULL_KEY, GroupedMetric, Totals, arrow_ids, group_keys
 from penstock.metrics.metric import Values
-from penstock.metrics.segments import GroupAreas, group_areas
-from penstock.metrics.spill import LIMIT_BYTES, Rows
+from penstock.metrics.spool import LIMIT_BYTES, Rows
 
-if TYPE_CHECKING:
-    from penstock.tensors.sections.metrics import GroupedAUC as GroupedAucSection
+Indices = NDArray[np.int64]
+
+MAX_NAMED_ROWS = 1 << 16
+"""Ids that are not integers are remembered of so many rows: large groups are among the first rows."""
+NULL = "null"
+"""The name of the group of rows without an id."""
+
+
+class GroupAreas(NamedTuple):
+    """One entry for each group that has both classes, and how many groups there are."""
+
+    areas: NDArray[np.float64]
+    num_rows: Indices
+    num_positives: Indices
+    num_groups: int
+
 
 _WEIGHTS: dict[str, Callable[[GroupAreas], NDArray[Any]]] = {
     "none": lambda found: np.ones(len(found.areas)),
@@ -44,53 +56,192 @@ class GroupedAUC(GroupedMetric):
         self.weight = str(weight)
         self._names = GroupNames()
 
-    @classmethod
-    def from_section(cls, section: "GroupedAucSection") -> Self:
-        """The grouping key says which column `update` is given."""
-        return cls(section.weight.value)
-
     def update(self, preds: Values, target: Values, groups: Any) -> None:
-        """Keep the rows of one batch, and ids of groups by which `largest_groups` can call them."""
+        """Keep the rows of one batch, and some ids, by which `largest_groups` names groups."""
         super().update(preds, target, groups)
-        self._names.see(groups)
+        self._names.add(groups)
 
     def merge(self, other: Self) -> None:
-        """Add the rows that another has seen."""
         super().merge(other)
         self._names = self._names.joined(other._names)
 
     def reset(self) -> None:
-        """Forget every row, and remove what is on disk."""
         super().reset()
         self._names = GroupNames()
 
-    close = reset
-
-    def largest_groups(self, most: int) -> list[tuple[int | str, int, float | None]]:
+    def largest_groups(self, count: int) -> list[tuple[int | str, int, float | None]]:
         """Id, rows and area of the groups with most rows, of those that this rank has seen.
 
         The area is None where a group has one class. Of ids that are not integers only those of the first rows are
         known; others are given by their hash. It is one more pass over the rows.
         """
-        found = largest_groups(self._rows.whole_or_parts(), most)
-        names = self._names.of([group.key for group in found])
-        return [(name, group.num_rows, group.area) for name, group in zip(names, found, strict=True)]
+        found: list[tuple[int, int, float | None]] = []  # minus rows, key, area: in the order of the result
+        for rows in self._rows.whole_or_parts():  # each group lies in one part as a whole
+            last = found[-1][:2] if len(found) == count else None
+            found = sorted([*found, *_largest_of(rows, count, last)], key=lambda group: group[:2])[:count]
+        names = self._names.of([key for _, key, _ in found])
+        return [(name, -negated, area) for name, (negated, _, area) in zip(names, found, strict=True)]
 
     def _labels(self, target: NDArray[Any]) -> NDArray[np.bool_]:
-        return binary_labels(target, self.name)
+        is_positive = np.asarray(target == 1)
+        wrong = ~(is_positive | (target == 0))
+        if wrong.any():
+            raise DataError(f"{self.name}: the label {target[wrong][0]} is neither 0 nor 1")
+        return is_positive
 
     def _totals_of(self, rows: Rows) -> Totals:
-        found = group_areas(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
+        found = _areas_of(rows)
         weights = _WEIGHTS[self.weight](found)
         return np.array(
             [np.sum(found.areas * weights), np.sum(weights), len(found.areas), found.num_groups], np.float64
         )
 
 
-def binary_labels(target: NDArray[Any], owner: str) -> NDArray[np.bool_]:
-    """Labels of 0 and 1 as truth; any other is a DataError."""
-    is_positive = np.asarray(target == 1)
-    wrong = ~(is_positive | (target == 0))
-    if wrong.any():
-        raise DataError(f"{owner}: the label {target[wrong][0]} is neither 0 nor 1")
-    return is_positive
+class GroupNames:
+    """Ids of groups by their keys: integers are their own keys, of other ids some are remembered."""
+
+    def __init__(self, max_rows: int = MAX_NAMED_ROWS) -> None:
+        self._rows_left = max_rows
+        self._is_signed: bool | None = None  # of integers
+        self._ids: list[Any] = []  # others, as Arrow arrays
+
+    def add(self, groups: Any) -> None:
+        """Remember ids of one batch; of integers only whether they have a sign."""
+        if self._is_signed is not None or not self._rows_left:
+            return
+        ids = arrow_ids(groups, "groups")
+        if pa.types.is_integer(ids.type):
+            self._is_signed = pa.types.is_signed_integer(ids.type)
+            return
+        # Taking copies the ids, so that they do not keep a whole batch alive.
+        self._ids.append(ids.take(pa.array(np.arange(min(self._rows_left, len(ids))))))
+        self._rows_left -= len(self._ids[-1])
+
+    def joined(self, other: "GroupNames") -> "GroupNames":
+        """What both know, up to the rows that one may remember."""
+        both = GroupNames(self._rows_left)
+        both._is_signed, both._ids = self._is_signed, list(self._ids)
+        if both._is_signed is None:
+            both._is_signed = other._is_signed
+        for ids in other._ids:
+            both.add(ids)
+        return both
+
+    def of(self, keys: list[int]) -> list[int | str]:
+        """The id of each key; the key itself in hexadecimal digits where the id was not seen."""
+        if self._is_signed is not None:
+            offset = 2**64 if self._is_signed else 0
+            return [NULL if key == NULL_KEY else key - offset * (key >= 2**63) for key in keys]
+        known: dict[int, str] = {}
+        for ids in self._ids:
+            keys_of_ids = group_keys(ids, "groups")
+            wanted = np.flatnonzero(np.isin(keys_of_ids, np.array(keys, np.uint64)))
+            for key, value in zip(keys_of_ids[wanted].tolist(), ids.take(pa.array(wanted)), strict=True):
+                known.setdefault(key, str(value.as_py()) if value.is_valid else NULL)
+        return [known.get(key, f"{key:#018x}") for key in keys]
+
+
+def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]) -> GroupAreas:
+    """The exact area of each group with both classes, ties counting half; up to 2**31 rows, no NaN.
+
+    Group, prediction and label of a row fit one word (31, 32 and 1 bits), so that the sort moves nothing but words.
+    Sums are of integers: the area of a group does not depend on the others.
+    """
+    words = _sorted_words(keys, preds, is_positive)
+    starts = segment_starts(words >> np.uint64(33))
+    if not len(starts):
+        return GroupAreas(np.zeros(0), starts, starts, 0)
+    positive = (words & np.uint64(1)).view(np.int64)
+    num_positives = np.add.reduceat(positive, starts)
+    num_negatives = np.diff(starts, append=len(words)) - num_positives
+    negatives_of_groups_before = np.cumsum(num_negatives) - num_negatives
+    # Of rows with one prediction the negative ones come first: a tie counts as won until half of it is taken back.
+    won = np.add.reduceat(positive * np.cumsum(positive ^ 1), starts)
+    won -= negatives_of_groups_before * num_positives
+    won_twice = 2 * won - _tied_pairs(words, starts)
+    both = (num_positives > 0) & (num_negatives > 0)
+    num_positives, num_negatives = num_positives[both], num_negatives[both]
+    areas = won_twice[both] / (2 * num_positives * num_negatives)
+    return GroupAreas(areas, num_positives + num_negatives, num_positives, len(starts))
+
+
+def _areas_of(rows: Rows) -> GroupAreas:
+    return group_areas(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
+
+
+def _largest_of(
+    rows: Rows, count: int, last: tuple[int, int] | None
+) -> Iterator[tuple[int, int, float | None]]:
+    """The largest groups of one part, as far as they come before the last one that was found so far."""
+    order, keys = _sorted_keys(np.array(rows["key"]))
+    starts = segment_starts(keys)
+    sizes = np.diff(starts, append=len(keys))
+    for index in np.argsort(-sizes, kind="stable")[:count]:
+        start, num_rows = starts[index], int(sizes[index])
+        key = int(keys[start])
+        if last is not None and (-num_rows, key) > last:
+            return
+        areas = _areas_of(rows[order[start : start + num_rows]]).areas
+        yield -num_rows, key, float(areas[0]) if len(areas) else None
+
+
+def _tied_pairs(words: NDArray[np.uint64], starts: Indices) -> Indices:
+    """For each group, how many pairs of a negative and a positive row have one prediction."""
+    tied_with_next = np.flatnonzero((words[1:] ^ words[:-1]) <= 1)
+    if not len(tied_with_next):
+        return np.zeros(len(starts), np.int64)
+    rows = np.unique(np.concatenate((tied_with_next, tied_with_next + 1)))
+    run_starts = segment_starts(words[rows] >> np.uint64(1))
+    positives = np.add.reduceat((words[rows] & np.uint64(1)).view(np.int64), run_starts)
+    negatives = np.diff(run_starts, append=len(rows)) - positives
+    groups = np.searchsorted(starts, rows[run_starts], side="right") - 1
+    pairs = np.zeros(len(starts), np.int64)
+    np.add.at(pairs, groups, positives * negatives)
+    return pairs
+
+
+def segment_starts(values: NDArray[Any]) -> Indices:
+    """Where another value begins."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+
+
+def _sorted_words(
+    keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]
+) -> NDArray[np.uint64]:
+    order, keys = _sorted_keys(keys)
+    is_new = np.zeros(len(keys), np.uint64)
+    is_new[1:] = keys[1:] != keys[:-1]
+    words = np.cumsum(is_new, dtype=np.uint64)
+    words <<= np.uint64(32)
+    words |= _order_codes(preds)[order]
+    words <<= np.uint64(1)
+    words |= is_positive[order]
+    words.sort()
+    return words
+
+
+def _sorted_keys(keys: NDArray[np.uint64]) -> tuple[Indices, NDArray[np.uint64]]:
+    """The order of the keys, and the keys in it; keys with enough free bits are sorted with the row's number."""
+    index_bits = np.uint64(len(keys).bit_length())
+    if not len(keys) or keys.max() >> (np.uint64(64) - index_bits):
+        order = np.argsort(keys)
+        return order, keys[order]
+    words = keys << index_bits
+    words |= np.arange(len(keys), dtype=np.uint64)
+    words.sort()
+    order = (words & ((np.uint64(1) << index_bits) - np.uint64(1))).view(np.int64)
+    words >>= index_bits
+    return order, words
+
+
+def _order_codes(preds: NDArray[Any]) -> NDArray[np.uint32]:
+    """Integers of 32 bits in the order of the predictions, equal where these are equal."""
+    with np.errstate(over="ignore"):
+        narrow = preds.astype(np.float32)
+    if preds.dtype != np.float32 and not np.array_equal(narrow, preds):
+        return np.unique(preds, return_inverse=True)[1].astype(np.uint32)
+    bits = (narrow + np.float32(0)).view(np.uint32)  # adding zero makes -0.0 the same bits as 0.0
+    is_negative = bits >> np.uint32(31) == 1
+    return bits ^ np.where(is_negative, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))

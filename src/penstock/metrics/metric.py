@@ -1,13 +1,16 @@
-"""The contract of every metric."""
+"""The contract of every metric: rows in, a number out, a state to save, sums over ranks, bytes held."""
 
+import copy
 import json
+import math
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError, DataError
+from penstock.runtime.collectives import Collectives
 
 Values = Any
 """Predictions or labels: a NumPy array, a torch tensor, or a sequence of numbers."""
@@ -17,7 +20,6 @@ MetricState = dict[str, NDArray[Any]]
 
 Settings = Mapping[str, Any]
 """What decides how a metric counts its rows, by name."""
-
 
 SETTINGS = "settings"
 """The settings in a saved state."""
@@ -43,7 +45,7 @@ class Metric(Protocol):
         ...
 
     def state_dict(self) -> MetricState:
-        """Everything that was added up, as arrays of its own."""
+        """Everything that was added up, copied."""
         ...
 
     def load_state_dict(self, state: MetricState) -> None:
@@ -61,6 +63,79 @@ class Metric(Protocol):
         ...
 
 
+AnyMetric = TypeVar("AnyMetric", bound=Metric)
+
+
+class MemoryNeeds(NamedTuple):
+    """Bytes of a metric, those for a moment while its value is computed included."""
+
+    min_bytes: int
+    """With less it cannot work."""
+
+    ample_bytes: int
+    """With more it does nothing better."""
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A metric that knows what it needs, and keeps to what it is given. Others are not in the memory plan."""
+
+    def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+        """For so many rows with predictions of so many classes."""
+        ...
+
+    def hold_within(self, limit_bytes: int, num_rows: int) -> None:
+        """Take no more than this, at least the need, for so many rows. To be called before the first row."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes held now."""
+        ...
+
+    @property
+    def computing_bytes(self) -> int:
+        """Bytes held while the value of these rows is computed."""
+        ...
+
+
+def needs_of(metric: Any, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
+    return metric.memory_needs(num_rows, num_classes) if isinstance(metric, Bounded) else MemoryNeeds(0, 0)
+
+
+def hold_within(metric: Any, limit_bytes: int, num_rows: int) -> None:
+    if isinstance(metric, Bounded):
+        metric.hold_within(limit_bytes, num_rows)
+
+
+def held_bytes(metric: Any) -> int:
+    return metric.held_bytes if isinstance(metric, Bounded) else 0
+
+
+def computing_bytes(metric: Any) -> int:
+    return metric.computing_bytes if isinstance(metric, Bounded) else 0
+
+
+def divided(needs: Mapping[str, MemoryNeeds], total_bytes: int) -> dict[str, int]:
+    """A share for each name: its need, and of the rest in proportion to what it could use beyond that."""
+    spare = max(0, total_bytes - sum(need.min_bytes for need in needs.values()))
+    wanted = sum(need.ample_bytes - need.min_bytes for need in needs.values())
+    given = min(spare, wanted)
+    return {
+        name: need.min_bytes + (need.ample_bytes - need.min_bytes) * given // max(1, wanted)
+        for name, need in needs.items()
+    }
+
+
+def missing_class(num_negatives: Any, num_positives: Any) -> str | None:
+    """Why rows with these counts give no area or entropy; None when both classes are there."""
+    if not num_negatives + num_positives:
+        return "no rows"
+    if not num_positives:
+        return "no positive rows"
+    return None if num_negatives else "no negative rows"
+
+
 def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
     """A DataError where two metrics that are to be merged do not count alike."""
     for name, value in own.items():
@@ -71,7 +146,7 @@ def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
 
 
 def with_settings(state: MetricState, settings: Settings) -> MetricState:
-    """A state that also says how its rows were counted, where there is something to say."""
+    """A state that also says how its rows were counted, where there are settings."""
     if not settings:
         return state
     text = json.dumps(dict(settings), default=str)
@@ -102,3 +177,41 @@ def restored(
             raise CheckpointError(f"{owner}: the saved {name} has shape {saved.shape}, not {like.shape}")
         arrays[name] = saved.astype(like.dtype, copy=True)
     return arrays
+
+
+def reduced(metric: AnyMetric, collectives: Collectives) -> AnyMetric:
+    """A metric that has seen the rows of all ranks, the same on each; the given one stays as it is.
+
+    Every rank must call. A metric with a method `reduced(collectives)` knows a cheaper way than gathering
+    states: sums are summed, rows of groups are exchanged.
+    """
+    cheaper = getattr(metric, "reduced", None)
+    return gathered(metric, collectives) if cheaper is None else cast(AnyMetric, cheaper(collectives))
+
+
+def gathered(metric: AnyMetric, collectives: Collectives) -> AnyMetric:
+    """The states of all ranks, merged in rank order."""
+    whole = copy.deepcopy(metric)
+    whole.reset()
+    for packed in collectives.gather(_packed(metric.state_dict())):
+        part = copy.deepcopy(whole)
+        part.load_state_dict(_unpacked(packed))
+        whole.merge(part)
+    return whole
+
+
+def _packed(state: MetricState) -> NDArray[np.uint8]:
+    """All arrays as one array of bytes: one exchange, whatever their types and shapes."""
+    arrays = {name: np.asarray(array, order="C") for name, array in state.items()}
+    header = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    parts = [json.dumps(header).encode(), b"\n", *(array.tobytes() for array in arrays.values())]
+    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+
+
+def _unpacked(content: NDArray[np.uint8]) -> MetricState:
+    header, _, values = content.tobytes().partition(b"\n")
+    state, offset = {}, 0
+    for name, dtype, shape in json.loads(header):
+        array = np.frombuffer(values, dtype, math.prod(shape), offset).reshape(shape)
+        state[name], offset = array.copy(), offset + array.nbytes
+    return state

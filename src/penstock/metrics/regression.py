@@ -10,8 +10,6 @@ from penstock.metrics.sums import RowMean, RowValues
 
 
 class MeanAbsoluteError(RowMean):
-    """Mean of |prediction - label|."""
-
     name = "mean_absolute_error"
 
     def _row_values(self, preds: Values, target: Values) -> RowValues:
@@ -20,8 +18,6 @@ class MeanAbsoluteError(RowMean):
 
 
 class MeanSquaredError(RowMean):
-    """Mean of (prediction - label) squared."""
-
     name = "mean_squared_error"
 
     def _row_values(self, preds: Values, target: Values) -> RowValues:
@@ -30,8 +26,6 @@ class MeanSquaredError(RowMean):
 
 
 class RootMeanSquaredError(MeanSquaredError):
-    """Root of the mean squared error."""
-
     name = "root_mean_squared_error"
 
     def _value(self) -> float:

@@ -5,14 +5,14 @@ similar finds nothing. Rows without a right candidate say nothing and are not co
 """
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.metrics.inputs import CandidateRows, candidate_rows
-from penstock.metrics.metric import Settings, Values
+from penstock.metrics.inputs import candidate_rows
+from penstock.metrics.metric import Values
 from penstock.metrics.sums import RowMean, RowValues
 
 
@@ -24,22 +24,14 @@ class TopCandidates(RowMean):
             raise DataError(f"{self.name}: top_k is {top_k}; it looks at 1 candidate or more")
         super().__init__()
         self._top_k = top_k
-
-    @classmethod
-    def from_section(cls, section: Any) -> Self:
-        """With as many candidates as the run file says."""
-        return cls(section.top_k)
-
-    @property
-    def settings(self) -> Settings:
-        """What rows are counted by."""
-        return {"top_k": self._top_k}
+        self.settings = {"top_k": top_k}
 
     def _row_values(self, preds: Values, target: Values) -> RowValues:
-        rows = candidate_rows(preds, target, self.name)
-        num_relevant = np.count_nonzero(rows.is_relevant, axis=1)
-        values = self._found(_in_order(rows)[:, : self._top_k], num_relevant)
-        return RowValues(values[num_relevant > 0], rows.num_left_out)
+        similarities, is_relevant, num_left_out = candidate_rows(preds, target, self.name)
+        num_relevant = np.count_nonzero(is_relevant, axis=1)
+        order = np.lexsort((is_relevant, -similarities), axis=-1)  # stable, the last key first
+        top = np.take_along_axis(is_relevant, order, axis=1)[:, : self._top_k]
+        return RowValues(self._found(top, num_relevant)[num_relevant > 0], num_left_out)
 
     @abstractmethod
     def _found(self, top: NDArray[np.bool_], num_relevant: NDArray[np.intp]) -> NDArray[Any]:
@@ -67,7 +59,7 @@ class HitRateAtK(TopCandidates):
 
 
 class NDCGAtK(TopCandidates):
-    """Gain of the first k candidates, discounted by log2(place + 1), over that of the best order."""
+    """Gain of the first k candidates, discounted by log2(rank + 1), over that of the best order."""
 
     name = "ndcg_at_k"
 
@@ -76,9 +68,3 @@ class NDCGAtK(TopCandidates):
         best_by_number = np.concatenate([[0.0], np.cumsum(discounts)])
         best = best_by_number[np.minimum(num_relevant, top.shape[1])]
         return top @ discounts / np.where(best > 0, best, 1.0)
-
-
-def _in_order(rows: CandidateRows) -> NDArray[np.bool_]:
-    """Which candidates are right, from the most similar on; two stable sorts, the last by similarity."""
-    order = np.lexsort((rows.is_relevant, -rows.similarities), axis=-1)
-    return np.take_along_axis(rows.is_relevant, order, axis=1)

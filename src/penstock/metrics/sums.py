@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.metrics.memory import MemoryNeeds
 from penstock.metrics.metric import (
+    MemoryNeeds,
     MetricState,
     Settings,
     Values,
@@ -23,7 +23,7 @@ from penstock.metrics.metric import (
 from penstock.runtime.collectives import Collectives
 
 SUMS_COPIES = 3
-"""Sums, what a batch adds to them, and what the value is worked out from."""
+"""Sums, what a batch adds to them, and what the value is computed from."""
 
 
 class SumsMetric(ABC):
@@ -35,13 +35,15 @@ class SumsMetric(ABC):
     name: ClassVar[str]
     """The name of its section, for messages."""
 
+    settings: Settings = {}
+    """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
+
     def __init__(self, sums: Mapping[str, NDArray[Any]]) -> None:
         """`sums`: the arrays to add to, all zero."""
         self._sums: MetricState = {**sums, "num_left_out": np.zeros((), dtype=np.int64)}
 
     @abstractmethod
-    def update(self, preds: Values, target: Values) -> None:
-        """Add the rows of one batch."""
+    def update(self, preds: Values, target: Values) -> None: ...
 
     @abstractmethod
     def _value(self) -> float:
@@ -49,15 +51,12 @@ class SumsMetric(ABC):
 
     @property
     @abstractmethod
-    def undefined_because(self) -> str | None:
-        """Why there is no value; None when there is one."""
+    def undefined_because(self) -> str | None: ...
 
     def compute(self) -> float:
-        """The value over all rows so far; NaN when it is undefined."""
         return self._value() if self.undefined_because is None else math.nan
 
     def merge(self, other: Self) -> None:
-        """Add the sums of another of the same kind and settings."""
         refuse_other_settings(self.name, self.settings, other.settings)
         for name, own in self._sums.items():
             added = other._sums[name]
@@ -69,31 +68,21 @@ class SumsMetric(ABC):
         self._sums = {name: np.asarray(own + other._sums[name]) for name, own in self._sums.items()}
 
     def reduced(self, collectives: Collectives) -> Self:
-        """One that has seen the rows of all ranks. Every rank must call."""
         whole = copy.copy(self)
         whole._sums = {name: collectives.sum(own) for name, own in self._sums.items()}
         return whole
 
     def reset(self) -> None:
-        """Forget every row."""
         self._sums = {name: np.zeros_like(own) for name, own in self._sums.items()}
 
     def state_dict(self) -> MetricState:
-        """The sums, by name, and the settings."""
         return with_settings({name: own.copy() for name, own in self._sums.items()}, self.settings)
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved sums of the same settings."""
         self._sums = restored(without_settings(state, self.settings, self.name), self._sums, self.name)
 
     @property
-    def settings(self) -> Settings:
-        """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
-        return {}
-
-    @property
     def num_left_out(self) -> int:
-        """Rows whose prediction is NaN."""
         return int(self._sums["num_left_out"])
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
@@ -105,12 +94,10 @@ class SumsMetric(ABC):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the sums."""
         return sum(own.nbytes for own in self._sums.values())
 
     @property
     def computing_bytes(self) -> int:
-        """Bytes of the sums, and of as many numbers beside them."""
         return SUMS_COPIES * self.held_bytes
 
 
@@ -127,17 +114,11 @@ class RowMean(SumsMetric):
     def __init__(self) -> None:
         super().__init__({"total": np.zeros((), np.float64), "num_rows": np.zeros((), np.int64)})
 
-    @classmethod
-    def from_section(cls, section: Any) -> Self:
-        """Without options of its own, the section says nothing."""
-        return cls()
-
     @abstractmethod
     def _row_values(self, preds: Values, target: Values) -> RowValues:
         """The number of each row of a batch that has one."""
 
     def update(self, preds: Values, target: Values) -> None:
-        """Add the rows of one batch."""
         values, num_left_out = self._row_values(preds, target)
         self._sums["total"] += np.sum(values, dtype=np.float64)
         self._sums["num_rows"] += len(values)
@@ -148,5 +129,4 @@ class RowMean(SumsMetric):
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no value; None when there is one."""
         return None if self._sums["num_rows"] else "no rows"

@@ -8,11 +8,20 @@ from typing import Self
 import numpy as np
 
 from penstock.config.errors import DataError
-from penstock.metrics.decay_auc import DecayAUC
+from penstock.metrics.auc import DecayAUC
 from penstock.metrics.inputs import as_array, is_whole
-from penstock.metrics.memory import MemoryNeeds, computing_bytes, held_bytes, hold_within, needs_of
-from penstock.metrics.metric import Metric, MetricState, Values, restored
-from penstock.metrics.reducing import reduced
+from penstock.metrics.metric import (
+    MemoryNeeds,
+    Metric,
+    MetricState,
+    Values,
+    computing_bytes,
+    held_bytes,
+    hold_within,
+    needs_of,
+    reduced,
+    restored,
+)
 from penstock.runtime.collectives import Collectives, OneProcess
 
 ROWS = "rows."
@@ -70,12 +79,10 @@ class TrainMetricWrapper:
 
     @property
     def num_steps(self) -> int:
-        """How many steps were taken."""
         return self._num_steps
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no value; None when there is one."""
         return None if self._has_value else self.metric.undefined_because
 
     @property
@@ -91,7 +98,6 @@ class TrainMetricWrapper:
         return self._num_left_out_before + self.metric.num_left_out
 
     def reset(self) -> None:
-        """Forget every step."""
         self.metric.reset()
         self._num_steps, self._num_left_out_before = 0, 0
         self._value, self._has_value = math.nan, False
@@ -131,7 +137,6 @@ class TrainMetricWrapper:
         return {**self._own_state(), **rows}
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from a saved state."""
         own = restored(
             {name: state[name] for name in state if not name.startswith(ROWS)},
             self._own_state(),
@@ -154,12 +159,10 @@ class TrainMetricWrapper:
 
     @property
     def held_bytes(self) -> int:
-        """What the open window holds."""
         return held_bytes(self.metric)
 
     @property
     def computing_bytes(self) -> int:
-        """What it holds while it closes."""
         return computing_bytes(self.metric)
 
     def _own_state(self) -> MetricState:
@@ -172,26 +175,24 @@ class TrainMetricWrapper:
 
     def _close_window(self) -> None:
         """The only moment at which ranks exchange anything. A window without a value changes nothing."""
+        kept_rate = self._decay_rate
         if isinstance(self.metric, DecayAUC):
-            self.metric.decay(self._decay_rate)
-            self._take(reduced(self.metric, self._collectives).compute(), kept_rate=0.0)
-            return
+            self.metric.decay(kept_rate)
+            kept_rate = 0.0
         value = reduced(self.metric, self._collectives).compute()
-        self._num_left_out_before += self.metric.num_left_out
-        self.metric.reset()
-        self._take(value, kept_rate=self._decay_rate)
-
-    def _take(self, value: float, kept_rate: float) -> None:
-        """Mix a window into the value so far; one that is infinite would never fade, and is replaced."""
+        if not isinstance(self.metric, DecayAUC):
+            self._num_left_out_before += self.metric.num_left_out
+            self.metric.reset()
         if math.isnan(value):
             return
+        # A value that is infinite would never fade, and is replaced.
         mixed = kept_rate * self._value + (1.0 - kept_rate) * value
         self._value = mixed if math.isfinite(self._value) and kept_rate else value
         self._has_value = True
 
 
 def window_misfit(log_step_count_steps: int, decay_steps: Sequence[int]) -> str | None:
-    """What to say when a log line would show a train metric in the middle of a window; None when it fits."""
+    """The warning when a log line would show a train metric in the middle of a window; None when it fits."""
     misfits = sorted({step for step in decay_steps if log_step_count_steps % step})
     if not misfits:
         return None

@@ -1,58 +1,31 @@
-"""Which metric reads which prediction: one table, and the objects built from it."""
+"""From the run file to metrics that read a model's predictions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from penstock.config.custom import CustomPart, result_name, told
+from penstock.config.custom import make_part, require_call, result_name, told
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
 from penstock.config.registry import Registry
-from penstock.metrics.metric import Metric, Values
-from penstock.metrics.reducing import reduced
+from penstock.metrics.metric import Metric, Values, reduced
+from penstock.metrics.sections import CustomMetric, MetricSection
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.collectives import Collectives
 
-PROBABILITY = ("probs1", "probs")
-"""The probability of a positive: with two classes that of the second, with one the only one."""
+_CLASSES: Registry[Any] = Registry("metric")
 
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """What a metric of the run file is made of."""
-
-    place: str
-    """Its class, as "package.module:attribute"; made by its `from_section`."""
-
-    reads: tuple[str, ...]
-    """The predictions it can read; it takes the first one that the model gives. Empty: its section says which."""
-
-    needs_groups: bool = False
-    """Whether `update` takes a third argument, the column that its section calls `grouping_key`."""
-
-    train_place: str = ""
-    """The class that stands for it in windows of training; empty: the same."""
-
-
-METRICS: dict[str, Wire] = {
-    "auc": Wire("penstock.metrics.auc:AUC", PROBABILITY, train_place="penstock.metrics.decay_auc:DecayAUC"),
-    "multiclass_auc": Wire("penstock.metrics.multiclass_auc:MulticlassAUC", ("probs",)),
-    "grouped_auc": Wire("penstock.metrics.grouped_auc:GroupedAUC", PROBABILITY, needs_groups=True),
-    "xauc": Wire("penstock.metrics.xauc:XAUC", ("y",)),
-    "grouped_xauc": Wire("penstock.metrics.grouped_xauc:GroupedXAUC", ("y",), needs_groups=True),
-    "accuracy": Wire("penstock.metrics.accuracy:Accuracy", ("probs",)),
-    "log_loss": Wire("penstock.metrics.log_loss:LogLoss", PROBABILITY),
-    "normalized_entropy": Wire("penstock.metrics.normalized_entropy:NormalizedEntropy", PROBABILITY),
-    "calibration": Wire("penstock.metrics.calibration:Calibration", PROBABILITY),
-    "mean_absolute_error": Wire("penstock.metrics.regression:MeanAbsoluteError", ("y",)),
-    "mean_squared_error": Wire("penstock.metrics.regression:MeanSquaredError", ("y",)),
-    "root_mean_squared_error": Wire("penstock.metrics.regression:RootMeanSquaredError", ("y",)),
-    "recall_at_k": Wire("penstock.metrics.retrieval:RecallAtK", ("similarities",)),
-    "hit_rate_at_k": Wire("penstock.metrics.retrieval:HitRateAtK", ("similarities",)),
-    "ndcg_at_k": Wire("penstock.metrics.retrieval:NDCGAtK", ("similarities",)),
-    "custom_metric": Wire("penstock.metrics.custom:CustomMetric", ()),
-}
-"""The metrics of the run file, by the name of their section."""
+_NEEDED = (
+    "update",
+    "merge",
+    "compute",
+    "reset",
+    "state_dict",
+    "load_state_dict",
+    "undefined_because",
+    "num_left_out",
+)
+"""What the `Metric` protocol asks for."""
 
 
 @dataclass(slots=True)
@@ -69,8 +42,8 @@ class BoundMetric:
     num_classes: int = 1
     """Classes of the task."""
 
-    own_place: str | None = None
-    """Where a metric of one's own stands; None for those of Penstock."""
+    custom_place: str | None = None
+    """Where a custom metric is defined; None for those of Penstock."""
 
     def update(
         self,
@@ -79,32 +52,33 @@ class BoundMetric:
         groups: Mapping[str, Values] | None = None,
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
-        columns = () if self.grouping_key is None else (self._group_column(self.grouping_key, groups or {}),)
-        with self.failures_told():
+        columns: tuple[Values, ...] = ()
+        if self.grouping_key is not None:
+            if self.grouping_key not in (groups or {}):
+                known = ", ".join(sorted(groups or {})) or "none"
+                raise DataError(
+                    f"{self.name}: needs the column '{self.grouping_key}'; grouping columns: {known}"
+                )
+            columns = ((groups or {})[self.grouping_key],)
+        with self.naming_failures():
             self.metric.update(predictions[self.prediction], labels[self.label], *columns)
 
     def compute(self, collectives: Collectives | None = None) -> float:
         """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
-        with self.failures_told():
+        with self.naming_failures():
             return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
 
     @contextmanager
-    def failures_told(self) -> Iterator[None]:
-        """What fails in a metric of one's own is told with its place."""
+    def naming_failures(self) -> Iterator[None]:
+        """What fails in a custom metric is raised with its place."""
         try:
             yield
         except PenstockError:
             raise
         except Exception as error:
-            if self.own_place is None:
+            if self.custom_place is None:
                 raise
-            raise DataError(f"custom_metric '{self.own_place}': fails: {told(error)}") from error
-
-    def _group_column(self, key: str, groups: Mapping[str, Values]) -> Values:
-        if key not in groups:
-            known = ", ".join(sorted(groups)) or "none"
-            raise DataError(f"{self.name}: needs the column '{key}'; grouping columns: {known}")
-        return groups[key]
+            raise DataError(f"custom_metric '{self.custom_place}': fails: {told(error)}") from error
 
 
 def build_metrics(
@@ -119,8 +93,7 @@ def build_metrics(
 
     With a tower, predictions and results carry the suffix `_{tower}`.
     """
-    places = {name: wire.place for name, wire in METRICS.items()}
-    bound = _bound(configs, predictions_available, places, label, tower, path)
+    bound = _bound(configs, predictions_available, label, tower, path, training=False)
     return {metric.name: metric for metric, _ in bound}
 
 
@@ -137,8 +110,7 @@ def build_train_metrics(
 
     With `collectives` a window is closed over the rows of all ranks.
     """
-    places = {name: wire.train_place or wire.place for name, wire in METRICS.items()}
-    bound = _bound(configs, predictions_available, places, label, tower, path)
+    bound = _bound(configs, predictions_available, label, tower, path, training=True)
     for metric, config in bound:
         metric.metric = TrainMetricWrapper(metric.metric, config.decay_rate, config.decay_step, collectives)
     return {metric.name: metric for metric, _ in bound}
@@ -147,46 +119,58 @@ def build_train_metrics(
 def _bound(
     configs: Sequence[Any],
     available: Collection[str],
-    places: Mapping[str, str],
     label: str,
     tower: str | None,
     path: str,
+    *,
+    training: bool,
 ) -> list[tuple[BoundMetric, Any]]:
     """Each metric with the config it comes from; all problems at once."""
     suffix = f"_{tower}" if tower else ""
-    classes: Registry[Any] = Registry("metric", places)
     bound: dict[str, tuple[BoundMetric, Any]] = {}
     problems: list[Problem] = []
     for index, config in enumerate(configs):
-        key, section = config.chosen("metric")
+        key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
         name, place = result_name(key, section), f"{path}[{index}].{key}"
-        problem, prediction = _wire(key, section, suffix, available)
-        if problem is None and name in bound:
-            problem = f"'{name}' is there twice; results are named by metric"
-        if problem is not None:
-            problems.append(Problem(place, problem))
+        candidates = [prediction + suffix for prediction in section.readable()]
+        prediction = next((each for each in candidates if each in available), None)
+        if prediction is None:
+            needed, given = " or ".join(candidates), ", ".join(sorted(available))
+            problems.append(
+                Problem(place, f"'{key}' needs the prediction {needed}; this model gives {given}")
+            )
+            continue
+        if name in bound:
+            problems.append(Problem(place, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
-            metric: Metric = classes.get(key).from_section(section)
+            metric: Metric = _CLASSES.get(section.class_path(training))(**section.arguments())
         except ConfigError as error:
             problems.append(Problem(place, str(error)))
             continue
-        groups = section.grouping_key if METRICS[key].needs_groups else None
-        own_place = section.place if isinstance(section, CustomPart) else None
-        bound[name] = (
-            BoundMetric(name + suffix, metric, prediction, label, groups, own_place=own_place),
-            config,
-        )
+        grouping_key = getattr(section, "grouping_key", None)
+        custom_place = section.place if isinstance(section, CustomMetric) else None
+        one = BoundMetric(name + suffix, metric, prediction, label, grouping_key, custom_place=custom_place)
+        bound[name] = (one, config)
     if problems:
         raise ConfigError(problems)
     return list(bound.values())
 
 
-def _wire(name: str, section: Any, suffix: str, available: Collection[str]) -> tuple[str | None, str]:
-    """The problem of wiring a metric to a model, if any, and the prediction it will read."""
-    candidates = [prediction + suffix for prediction in METRICS[name].reads or (section.reads,)]
-    for prediction in candidates:
-        if prediction in available:
-            return None, prediction
-    needed, given = " or ".join(candidates), ", ".join(sorted(available))
-    return f"'{name}' needs the prediction {needed}; this model gives {given}", ""
+def custom_metric(section: CustomMetric) -> Metric:
+    """The user's metric, if it has everything that a metric needs."""
+    metric = make_part("metric", section)
+    missing = [name for name in _NEEDED if not hasattr(metric, name)]
+    if missing:
+        raise ConfigError(
+            f"custom_metric '{section.place}': has no {', '.join(missing)}; "
+            "penstock.metrics.sums.RowMean has all but the number of a row"
+        )
+    require_call("metric", section, metric.update, "(preds, target)")
+    try:
+        value: object = metric.compute()
+    except Exception:  # one that has no value yet is asked again when it has seen rows
+        return cast(Metric, metric)
+    if not hasattr(value, "__float__"):
+        raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")
+    return cast(Metric, metric)

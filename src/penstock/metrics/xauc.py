@@ -1,31 +1,34 @@
-"""Share of pairs of rows that are predicted in the right order."""
+"""Share of pairs of rows that are predicted in the right order: of the whole set, in batches, and inside groups.
 
-import math
-from typing import TYPE_CHECKING, Self
+The pairs i < j of n rows are numbered k = j (j - 1) / 2 + i, so that 0 <= k < n (n - 1) / 2 and the pairs of the first
+rows come first. Everything is integer arithmetic; nothing is as large as the number of pairs.
+"""
+
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
-from penstock.metrics.inputs import as_array
-from penstock.metrics.memory import MemoryNeeds
-from penstock.metrics.metric import (
-    MetricState,
-    Settings,
-    Values,
-    refuse_other_settings,
-    with_settings,
-    without_settings,
-)
-from penstock.metrics.xauc_pairs import drawn_numbers, num_pairs, num_right_pairs, pairs_numbered
-from penstock.metrics.xauc_rows import ROWS_STATE, Numbers, RowSample
+from penstock.features.hashes import mixed
+from penstock.metrics.grouped import GroupedMetric, Totals
+from penstock.metrics.grouped_auc import segment_starts
+from penstock.metrics.inputs import number_rows
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, gathered
+from penstock.metrics.spool import LIMIT_BYTES, Rows
+from penstock.metrics.sums import SumsMetric
+from penstock.runtime.collectives import Collectives
 
-if TYPE_CHECKING:
-    from penstock.tensors.sections.metrics import XAUC as XaucSection
+Numbers = NDArray[np.float64]
+Columns = tuple[Numbers, Numbers, NDArray[np.uint64]]
+Indices = NDArray[Any]
+"""Whole numbers: int64, or int32 where these will do."""
+Words = NDArray[np.uint64]
 
 MAX_ROWS = 1 << 20
 """Rows that are kept of the whole set. What is drawn from them differs by about 1e-3 from all rows."""
-LEAST_ROWS = 1 << 16
+MIN_ROWS = 1 << 16
 """Rows that are kept where memory is short: what is drawn from them differs by about 4e-3 from all rows."""
 MAX_EXACT_ROWS = 1 << 25
 """Rows whose pairs are counted exactly."""
@@ -37,9 +40,16 @@ MAX_DRAWS = 1 << 24
 """From so many pairs on, counting all pairs of the kept rows is faster than drawing."""
 _BLOCK_PAIRS = 1 << 16
 """Pairs that are drawn at a time: about 5 MiB."""
+_BLOCK_DRAWS = 1 << 17
+"""Draws of many groups at a time: about 10 MiB."""
+_NAMES = ("preds", "target", "lots")
+ROWS_STATE = (*_NAMES, "num_seen")
+"""The names in the state of a sample."""
+_DTYPES: tuple[type[Any], ...] = (np.float64, np.float64, np.uint64)
+_EVERY_LOT = np.uint64(2**64 - 1)
 
 
-class XAUC:
+class XAUC(SumsMetric):
     """Share of pairs i < j with (t_i - t_j)(p_i - p_j) > 0; a tie on either side counts as wrong.
 
     Over the whole set, rows are kept up to `max_rows` (beyond that a uniform sample of them), and `sample_ratio` of
@@ -47,6 +57,8 @@ class XAUC:
     them all is faster. `exact` counts all pairs and refuses more rows than it can hold. `in_batch` counts all pairs
     inside each batch and depends on how rows are cut into batches.
     """
+
+    name = "xauc"
 
     def __init__(
         self,
@@ -65,78 +77,59 @@ class XAUC:
             raise DataError(
                 f"xauc: sample_ratio {sample_ratio}, max_pairs {max_pairs}: above 0 and up to 1, and at least 1"
             )
-        self.in_batch, self.exact, self.pair_weight = in_batch, exact, pair_weight
-        self.sample_ratio, self.max_pairs, self.seed = sample_ratio, max_pairs, seed
+        self.in_batch, self.exact, self._pair_weight = in_batch, exact, pair_weight
+        self._sample_ratio, self._max_pairs, self._seed = sample_ratio, max_pairs, seed
+        self.settings = {
+            "in_batch": in_batch,
+            "exact": exact,
+            "pair_weight": pair_weight,
+            "sample_ratio": sample_ratio,
+            "max_pairs": max_pairs,
+            "seed": seed,
+        }
         self._rows = RowSample(max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed)
-        self._counts = np.zeros(3, dtype=np.int64)  # in batches: right pairs, pairs, batches with a pair
-        self._sum_of_shares = np.zeros((), dtype=np.float64)
-        self._num_left_out = np.zeros((), dtype=np.int64)
-
-    @classmethod
-    def from_section(cls, section: "XaucSection") -> Self:
-        """As the run file says."""
-        return cls(
-            in_batch=section.in_batch,
-            sample_ratio=section.sample_ratio,
-            max_pairs=section.max_pairs,
-            exact=section.exact,
-            pair_weight=section.pair_weight,
-        )
-
-    @property
-    def settings(self) -> Settings:
-        """What pairs are counted by."""
-        names = ("in_batch", "exact", "pair_weight", "sample_ratio", "max_pairs", "seed")
-        return {name: getattr(self, name) for name in names}
+        # Of batches: right pairs, pairs, and batches with a pair; and the sum of their shares.
+        super().__init__({"counts": np.zeros(3, np.int64), "sum_of_shares": np.zeros((), np.float64)})
 
     def update(self, preds: Values, target: Values) -> None:
-        """Add the rows of one batch."""
-        predicted, labels, missing = comparable_rows(preds, target, "xauc")
-        self._num_left_out += missing
-        if self.in_batch:
-            self._count_batch(predicted, labels)
-        else:
+        predicted, labels, num_left_out = number_rows(preds, target, self.name)
+        self._sums["num_left_out"] += num_left_out
+        pairs = num_pairs(len(predicted))
+        if not self.in_batch:
             self._rows.add(predicted, labels)
             self._check_size()
+        elif pairs:
+            right = num_right_pairs(predicted, labels)
+            self._sums["counts"] += (right, pairs, 1)
+            self._sums["sum_of_shares"] += right / pairs
 
     def merge(self, other: Self) -> None:
-        """Add the rows of another with the same options."""
-        refuse_other_settings("xauc", self.settings, other.settings)
-        self._counts += other._counts
-        self._sum_of_shares += other._sum_of_shares
-        self._num_left_out += other._num_left_out
+        super().merge(other)
         self._rows.merge(other._rows)
         self._check_size()
 
-    def compute(self) -> float:
-        """The share; NaN unless there was a pair."""
-        if self.undefined_because is not None:
-            return math.nan
+    def reduced(self, collectives: Collectives) -> Self:
+        return gathered(self, collectives)
+
+    def _value(self) -> float:
         if not self.in_batch:
             return self._share_of_rows()
-        right, pairs, batches = self._counts
-        return float(right / pairs if self.pair_weight else self._sum_of_shares / batches)
+        right, pairs, batches = self._sums["counts"]
+        return float(right / pairs if self._pair_weight else self._sums["sum_of_shares"] / batches)
 
     def reset(self) -> None:
-        """Forget every row."""
+        super().reset()
         self._rows.reset()
-        for array in self._sums().values():
-            array[...] = 0
 
     def state_dict(self) -> MetricState:
-        """The kept rows, the counts of batches, how many rows were left out, and the settings."""
-        sums = {name: array.copy() for name, array in self._sums().items()}
-        return with_settings({**self._rows.state_dict(), **sums}, self.settings)
+        return {**self._rows.state_dict(), **super().state_dict()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        """Go on from saved rows and counts of the same settings."""
-        state = without_settings(state, self.settings, "xauc")
-        expected = {*ROWS_STATE, *self._sums()}
-        if state.keys() != expected:
-            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, not {sorted(expected)}")
+        missing = [name for name in ROWS_STATE if name not in state]
+        if missing:
+            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, no {', '.join(missing)}")
+        super().load_state_dict({name: state[name] for name in state if name not in ROWS_STATE})
         self._rows.load_state_dict(state)
-        for name, array in self._sums().items():
-            array[...] = state[name]
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Pairs of batches are counted at once; exact needs all rows, a sample takes as many as there is room for."""
@@ -146,49 +139,26 @@ class XAUC:
             needed = EXACT_ROW_BYTES * min(num_rows, MAX_EXACT_ROWS)
             return MemoryNeeds(needed, needed)
         return MemoryNeeds(
-            SAMPLED_ROW_BYTES * min(num_rows, LEAST_ROWS), SAMPLED_ROW_BYTES * min(num_rows, MAX_ROWS)
+            SAMPLED_ROW_BYTES * min(num_rows, MIN_ROWS), SAMPLED_ROW_BYTES * min(num_rows, MAX_ROWS)
         )
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        """Keep as many rows as this is enough for."""
         row_bytes = EXACT_ROW_BYTES if self.exact else SAMPLED_ROW_BYTES
         self._rows.max_rows = max(2, min(self._rows.max_rows, limit_bytes // row_bytes))
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the kept rows."""
         return self._rows.held_bytes
 
     @property
     def computing_bytes(self) -> int:
-        """The same while their pairs are counted."""
         return EXACT_ROW_BYTES * self._rows.num_held
 
     @property
     def undefined_because(self) -> str | None:
-        """Why there is no share; None when there is one."""
         if self.in_batch:
-            return None if self._counts[1] else "no batch with two rows"
+            return None if self._sums["counts"][1] else "no batch with two rows"
         return None if self._rows.num_seen > 1 else ("one row only" if self._rows.num_seen else "no rows")
-
-    @property
-    def num_left_out(self) -> int:
-        """Rows whose prediction is NaN."""
-        return int(self._num_left_out)
-
-    def _sums(self) -> MetricState:
-        return {
-            "counts": self._counts,
-            "sum_of_shares": self._sum_of_shares,
-            "num_left_out": self._num_left_out,
-        }
-
-    def _count_batch(self, preds: Numbers, labels: Numbers) -> None:
-        pairs = num_pairs(len(preds))
-        if pairs:
-            right = num_right_pairs(preds, labels)
-            self._counts += (right, pairs, 1)
-            self._sum_of_shares += right / pairs
 
     def _check_size(self) -> None:
         if self.exact and self._rows.num_seen > self._rows.max_rows:
@@ -200,39 +170,269 @@ class XAUC:
     def _share_of_rows(self) -> float:
         preds, labels = self._rows.rows()
         pairs = num_pairs(len(preds))
-        draws = self.max_pairs if self.max_pairs is not None else int(self.sample_ratio * pairs)
-        if self.exact or not 0 < draws < min(pairs, MAX_DRAWS):
+        num_draws = self._max_pairs if self._max_pairs is not None else int(self._sample_ratio * pairs)
+        if self.exact or not 0 < num_draws < min(pairs, MAX_DRAWS):
             return num_right_pairs(preds, labels) / pairs
-        return self._share_of_draws(preds, labels, draws)
-
-    def _share_of_draws(self, preds: Numbers, labels: Numbers, num_draws: int) -> float:
-        generator = np.random.default_rng(self.seed)
-        pairs = num_pairs(len(preds))
+        generator = np.random.default_rng(self._seed)
         start = generator.integers(0, pairs, 1)
         num_right = 0
         for first in range(0, num_draws, _BLOCK_PAIRS):
             draws = np.arange(first, min(first + _BLOCK_PAIRS, num_draws))
             noise = generator.integers(0, 2**64, len(draws), dtype=np.uint64)
             i, j = pairs_numbered(drawn_numbers(draws, num_draws, pairs, start, noise))
-            num_right += int(np.count_nonzero(alike(preds, labels, i, j)))
+            # Compared, not subtracted: infinities are values, equal to themselves.
+            rising = (preds[i] < preds[j]) & (labels[i] < labels[j])
+            falling = (preds[i] > preds[j]) & (labels[i] > labels[j])
+            num_right += int(np.count_nonzero(rising | falling))
         return num_right / num_draws
 
 
-def alike(preds: Numbers, labels: Numbers, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether predictions and labels order the rows i and j alike; infinities are values, equal to themselves."""
-    first_p, second_p, first_t, second_t = preds[i], preds[j], labels[i], labels[j]
-    rising = (first_p < second_p) & (first_t < second_t)
-    return rising | ((first_p > second_p) & (first_t > second_t))
+class GroupedXAUC(GroupedMetric):
+    """XAUC of each group with two rows or more, weighted by its rows.
+
+    In a group with more than `max_pairs_per_group` pairs so many different ones are drawn. The draw depends on
+    the seed, the group's id and its rows alone, so that batches, their order and the number of ranks change nothing.
+    """
+
+    name = "grouped_xauc"
+    target_type = np.float64
+    needed = "two rows or more"
+
+    def __init__(
+        self,
+        max_pairs_per_group: int = 100,
+        seed: int = 0,
+        *,
+        limit_bytes: int = LIMIT_BYTES,
+        folder: Path | None = None,
+    ) -> None:
+        if max_pairs_per_group < 1:
+            raise DataError(
+                f"grouped_xauc: max_pairs_per_group is {max_pairs_per_group}; it must be at least 1"
+            )
+        super().__init__(limit_bytes=limit_bytes, folder=folder)
+        self.max_pairs_per_group, self.seed = max_pairs_per_group, seed
+
+    def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
+        labels = target if target.dtype == np.float32 else target.astype(np.float64)
+        if np.isnan(labels).any():
+            raise DataError(
+                f"{self.name}: the label of row {np.flatnonzero(np.isnan(labels))[0]} is not a number"
+            )
+        return labels
+
+    def _totals_of(self, rows: Rows) -> Totals:
+        keys, preds, target = (np.array(rows[name]) for name in ("key", "pred", "target"))
+        order = np.lexsort((target, preds, keys))
+        keys, preds, target = keys[order], preds[order], target[order]
+        starts = segment_starts(keys)
+        sizes = np.diff(starts, append=len(keys))
+        num_groups = len(starts)
+        starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+        totals = np.array([0.0, 0.0, len(starts), num_groups])
+        # About as many draws at a time as may be held.
+        firsts = segment_starts(np.cumsum(self._num_draws(sizes)) // _BLOCK_DRAWS).tolist()
+        for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=True) if firsts else ():
+            groups = slice(first, last)
+            shares = self._shares(keys[starts[groups]], starts[groups], sizes[groups], preds, target)
+            totals[:2] += np.sum(shares * sizes[groups]), np.sum(sizes[groups])
+        return totals
+
+    def _num_draws(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        num_draws: NDArray[np.int64] = np.minimum(sizes * (sizes - 1) // 2, self.max_pairs_per_group)
+        return num_draws
+
+    def _shares(
+        self,
+        keys: NDArray[np.uint64],
+        starts: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        preds: NDArray[Any],
+        target: NDArray[Any],
+    ) -> NDArray[np.float64]:
+        """The share of each group; its rows stand in the order of their predictions from its start on."""
+        num_draws = self._num_draws(sizes)
+        ends = np.cumsum(num_draws)
+        group = np.repeat(np.arange(len(keys)), num_draws)
+        draws = np.arange(len(group)) - (ends - num_draws)[group]
+        words = mixed(keys ^ np.uint64(self.seed % 2**64))
+        num_all = sizes * (sizes - 1) // 2
+        circle_starts = (words % num_all.astype(np.uint64)).astype(np.int64)
+        noise = mixed(words[group] + draws.astype(np.uint64))
+        numbers = drawn_numbers(draws, num_draws[group], num_all[group], circle_starts[group], noise)
+        i, j = (starts[group] + rows for rows in pairs_numbered(numbers))
+        is_right = (preds[i] < preds[j]) & (target[i] < target[j])
+        return np.add.reduceat(is_right, ends - num_draws, dtype=np.int64) / num_draws
 
 
-def comparable_rows(preds: Values, target: Values, owner: str) -> tuple[Numbers, Numbers, int]:
-    """Predictions and labels of the rows whose prediction is a number, and how many others there are."""
-    predicted = np.ravel(as_array(preds)).astype(np.float64)
-    labels = np.ravel(as_array(target)).astype(np.float64)
-    if len(predicted) != len(labels):
-        raise DataError(f"{owner}: {len(predicted)} predictions for {len(labels)} labels")
-    if np.isnan(labels).any():
-        raise DataError(f"{owner}: the label of row {np.flatnonzero(np.isnan(labels))[0]} is not a number")
-    known = ~np.isnan(predicted)
-    num_missing = len(known) - int(np.count_nonzero(known))
-    return (predicted[known], labels[known], num_missing) if num_missing else (predicted, labels, 0)
+class RowSample:
+    """A uniform sample: the rows with the lowest lots; a lot is a hash of the seed, the row's number and the row.
+
+    So every row is as likely to be kept, nothing depends on how rows were cut into batches, and rows of different ranks
+    draw different lots without knowing of each other. All rows up to some lot are there: two samples are joined by
+    keeping what is below the lots of both, and a saved one goes on in one that may keep more, or fewer.
+    """
+
+    def __init__(self, max_rows: int, seed: int) -> None:
+        if max_rows < 2:
+            raise DataError(f"xauc: at most {max_rows} rows; a pair needs 2")
+        self.max_rows, self.seed = max_rows, seed
+        self.reset()
+
+    def add(self, preds: Numbers, target: Numbers) -> None:
+        numbers = np.arange(self.num_seen, self.num_seen + len(preds), dtype=np.uint64)
+        lots = mixed(numbers + np.uint64(self.seed % 2**64))
+        for values in (preds, target):
+            lots = mixed(lots ^ values.view(np.uint64))
+        self.num_seen += len(preds)
+        self._keep((preds, target, lots))
+
+    def merge(self, other: Self) -> None:
+        other._drop_highest()
+        self.num_seen += other.num_seen
+        self._lower(other._below)
+        self._keep(other._columns())
+
+    def rows(self) -> tuple[Numbers, Numbers]:
+        """Predictions and labels, in the order in which they came."""
+        self._drop_highest()
+        preds, target, _ = self._columns()
+        return preds, target
+
+    def reset(self) -> None:
+        self.num_seen = 0
+        self._chunks: list[Columns] = []
+        self.num_held = 0  # up to twice as many as are kept
+        self._below = _EVERY_LOT
+
+    @property
+    def held_bytes(self) -> int:
+        return self.num_held * sum(np.dtype(kind).itemsize for kind in _DTYPES)
+
+    def state_dict(self) -> MetricState:
+        """The kept rows with their lots, and how many there were."""
+        self._drop_highest()
+        arrays = dict(zip(_NAMES, self._columns(), strict=True))
+        return {**arrays, "num_seen": np.array(self.num_seen, dtype=np.int64)}
+
+    def load_state_dict(self, state: MetricState) -> None:
+        if len({len(state[name]) for name in _NAMES}) != 1:
+            raise CheckpointError(f"xauc: the saved {', '.join(_NAMES)} differ in length")
+        self.reset()
+        self.num_seen = int(state["num_seen"])
+        preds, target, lots = (
+            np.array(state[name], dtype) for name, dtype in zip(_NAMES, _DTYPES, strict=True)
+        )
+        if self.num_seen > len(lots) > 0:
+            self._below = lots.max()
+        self._keep((preds, target, lots))
+
+    def _columns(self) -> Columns:
+        """All rows that are held, as one array of each column."""
+        if len(self._chunks) != 1:
+            parts = zip(*self._chunks, strict=True) if self._chunks else ([], [], [])
+            preds, target, lots = (
+                np.concatenate([np.zeros(0, dtype), *part])
+                for part, dtype in zip(parts, _DTYPES, strict=True)
+            )
+            self._chunks = [(preds, target, lots)]
+        return self._chunks[0]
+
+    def _keep(self, columns: Columns) -> None:
+        if self._below != _EVERY_LOT:
+            columns = _chosen(columns, columns[2] <= self._below)
+        self._chunks.append(columns)
+        self.num_held += len(columns[0])
+        if self.num_held > 2 * self.max_rows:
+            self._drop_highest()
+
+    def _drop_highest(self) -> None:
+        if self.num_held <= self.max_rows:
+            return
+        lots = self._columns()[2]
+        self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])
+
+    def _lower(self, below: np.uint64) -> None:
+        """Drop the rows with higher lots, now and later."""
+        if below >= self._below:
+            return
+        self._below = below
+        columns = self._columns()
+        # Two rows with one lot are too rare to matter, but not to be counted.
+        kept = np.flatnonzero(columns[2] <= below)[: self.max_rows]
+        self._chunks = [_chosen(columns, kept)]
+        self.num_held = len(kept)
+
+
+def _chosen(columns: Columns, which: NDArray[np.bool_] | NDArray[np.int64]) -> Columns:
+    preds, target, lots = columns
+    return preds[which], target[which], lots[which]
+
+
+def num_pairs(num_rows: int) -> int:
+    return num_rows * (num_rows - 1) // 2
+
+
+def num_right_pairs(preds: NDArray[Any], target: NDArray[Any]) -> int:
+    """Pairs that predictions and labels order alike, in O(n log n); a tie on either side is not alike.
+
+    In the order of the labels, equal labels from the highest prediction down, these are exactly the pairs whose
+    later prediction is the higher one.
+    """
+    if len(preds) < 2:
+        return 0
+    distinct, ranks = np.unique(preds, return_inverse=True)
+    ranks = ranks.astype(np.int32 if len(preds) < 2**31 else np.int64)
+    return _num_ascending_pairs(ranks[np.lexsort((-ranks, target))], len(distinct))
+
+
+def _num_ascending_pairs(ranks: Indices, num_ranks: int) -> int:
+    """Pairs i < j with ranks[i] < ranks[j].
+
+    Two different ranks part at one bit: above it they are equal, there the smaller has 0 and the larger 1. So, from the
+    highest bit down, the ranks are kept grouped by the bits above, in their order, and each rank with a 1 counts the
+    ranks with a 0 before it in its group.
+    """
+    total = 0
+    for bit in reversed(range((num_ranks - 1).bit_length())):
+        is_low = (ranks >> bit) & 1 == 0
+        group = ranks >> (bit + 1)
+        starts = np.concatenate(([0], np.flatnonzero(np.diff(group)) + 1)).astype(ranks.dtype)
+        sizes = np.diff(starts, append=ranks.dtype.type(len(ranks)))
+        low_until = np.cumsum(is_low, dtype=ranks.dtype)
+        low_before_group = low_until[starts] - is_low[starts]
+        low_in_group = np.add.reduceat(is_low, starts, dtype=ranks.dtype)
+        low_so_far = low_until - np.repeat(low_before_group, sizes)
+        total += int(low_so_far[~is_low].sum(dtype=np.int64))
+        slots = np.arange(len(ranks), dtype=ranks.dtype)
+        slots -= low_so_far
+        slots += np.repeat(low_in_group, sizes)
+        low_so_far += np.repeat(starts, sizes)
+        np.copyto(slots, low_so_far - 1, where=is_low)
+        grouped = np.empty_like(ranks)
+        grouped[slots] = ranks
+        ranks = grouped
+    return total
+
+
+def pairs_numbered(numbers: Indices) -> tuple[Indices, Indices]:
+    """The pairs i < j with these numbers, exact up to 2**61: a guess by a root, corrected by integers."""
+    later = np.sqrt(2.0 * numbers).astype(np.int64)
+    for _ in range(2):
+        later += (later + 1) * later // 2 <= numbers
+        later -= later * (later - 1) // 2 > numbers
+    return numbers - later * (later - 1) // 2, later
+
+
+def drawn_numbers(draws: Indices, num_draws: Any, num_all: Any, starts: Indices, noise: Words) -> Indices:
+    """The numbers that the draws 0 <= d < num_draws take of `num_all`: all different, each number as likely.
+
+    The circle of all numbers, from a random start, is cut into `num_draws` arcs, and each draw takes one number of its
+    arc. `num_draws`, `num_all` and `starts` are one for all draws, or one for each.
+    """
+    share, rest = num_all // num_draws, num_all % num_draws
+    begins = draws * share + draws * rest // num_draws
+    lengths = (draws + 1) * share + (draws + 1) * rest // num_draws - begins
+    inside = (noise % lengths.astype(np.uint64)).astype(np.int64)
+    numbers: Indices = (starts + begins + inside) % num_all
+    return numbers

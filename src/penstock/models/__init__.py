@@ -10,28 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
+from penstock.models.sections import MODELS, ModelConfig
 
 if TYPE_CHECKING:
     import torch
 
     from penstock.features import Feature
     from penstock.models.model import Model
-    from penstock.models.sections.model import ModelConfig
 
-MODELS: Registry[Any] = Registry(
-    "model",
-    {
-        "deepfm": "penstock.models.deepfm:DeepFM",
-        "mmoe": "penstock.models.mmoe:MMoE",
-        "simple_multi_task": "penstock.models.simple_multi_task:SimpleMultiTask",
-        "wide_and_deep": "penstock.models.wide_and_deep:WideAndDeep",
-    },
-)
-"""The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
+_BUILDERS: Registry[Any] = Registry("model", {name: row.path for name, row in MODELS.items() if row.path})
 
 
 def build_model(
-    model: "ModelConfig",
+    model: ModelConfig,
     features: "Sequence[Feature]",
     label_fields: Sequence[str],
     sample_weight_fields: Sequence[str] = (),
@@ -42,12 +33,12 @@ def build_model(
     from penstock.models.model import ModelInputs
 
     chosen = model.chosen("model")
-    available = ", ".join(MODELS)
+    available = ", ".join(_BUILDERS)
     if chosen is None:
         raise ConfigError.at("model_config", f"choose a model; available: {available}")
     name, section = chosen
-    if name not in MODELS:
+    if name not in _BUILDERS:
         raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {available}")
     inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
-    built: Model = MODELS.get(name)(model, section, inputs)
+    built: Model = _BUILDERS.get(name)(model, section, inputs)
     return built

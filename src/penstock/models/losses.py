@@ -1,7 +1,6 @@
 """Losses by the name of their section: what each row costs, and how rows become one number.
 
-B rows, K classes. A loss reads one prediction of its task: `logits`, (B,) of one class or (B, K), or `y`, (B,).
-"""
+B rows, K classes. A loss reads one prediction of its task: `logits`, (B,) of one class or (B, K), or `y`, (B,)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +11,6 @@ from torch.nn import functional
 
 from penstock.config.custom import make_part, require_call, told
 from penstock.config.errors import DataError
-from penstock.models.sessions import log_sum_by_session
 
 if TYPE_CHECKING:
     from penstock.models.sections.losses import (
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
         L2Loss,
         SoftmaxCrossEntropy,
     )
-
-torch.fx.wrap("log_sum_by_session")
 
 RowLoss = Callable[..., torch.Tensor]
 """From predictions and labels of B rows (and the rows' sessions, where it asks for them) to B losses."""
@@ -236,3 +232,19 @@ def weighted_mean(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.T
     total = weights.sum()
     counted = torch.where(weights == 0, torch.zeros_like(losses), losses)
     return (counted * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
+
+
+def log_sum_by_session(logits_BK: torch.Tensor, sessions_B: torch.Tensor) -> torch.Tensor:
+    """log(sum of exp) over the rows of each row's session, column by column: (B, K) -> (B, K).
+
+    In O(B * K), not the square of B: the largest logit of each session is taken out before the exponentials.
+    """
+    _, places_B = torch.unique(sessions_B, return_inverse=True)
+    places_BK = places_B.unsqueeze(1).expand_as(logits_BK)
+    highest_BK = (
+        torch.full_like(logits_BK, -torch.inf)
+        .scatter_reduce(0, places_BK, logits_BK.detach(), "amax")
+        .gather(0, places_BK)
+    )
+    sums_BK = torch.zeros_like(logits_BK).scatter_add(0, places_BK, (logits_BK - highest_BK).exp())
+    return sums_BK.gather(0, places_BK).log() + highest_BK

@@ -14,7 +14,7 @@ from penstock.models.model import ModelInputs
 from penstock.models.multi_task import MultiTaskModel
 
 if TYPE_CHECKING:
-    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections import ModelConfig
     from penstock.models.sections.multi_task import MMoE as MMoESection
 
 

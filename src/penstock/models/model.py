@@ -14,7 +14,7 @@ from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
     from penstock.features import Feature
-    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections import ModelConfig
 
 Tensors = dict[str, torch.Tensor]
 

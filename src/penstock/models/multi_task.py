@@ -16,7 +16,8 @@ from penstock.models.task import Task
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.models.sections.model import ModelConfig
+    from penstock.models.sections import ModelConfig
+    from penstock.models.sections.multi_task import SimpleMultiTask as SimpleMultiTaskSection
     from penstock.models.sections.towers import TaskTower
 
 
@@ -107,3 +108,15 @@ def check_towers(model: "ModelConfig", towers: Sequence["TaskTower"], path: str)
         if getattr(model, key):
             message = f"belongs to models with one task; move it into {path}.task_towers"
             raise ConfigError.at(f"model_config.{key}", message)
+
+
+class SimpleMultiTask(MultiTaskModel):
+    """Only the embedding tables are shared. With several classes for each tower: the multi-head model."""
+
+    def __init__(self, model: "ModelConfig", section: "SimpleMultiTaskSection", inputs: ModelInputs) -> None:
+        super().__init__(model, section.task_towers, inputs, "model_config.simple_multi_task")
+        self.build_towers(section.task_towers, self.embedding_group.width(self.group))
+
+    def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
+        """The same for all."""
+        return [joined] * len(self.tasks)

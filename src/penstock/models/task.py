@@ -1,20 +1,22 @@
 """One label that a model learns: from a model's output to named predictions and losses. B rows, K classes."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from penstock.config.custom import result_name
 from penstock.config.errors import ConfigError, DataError
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
+from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
+    from penstock.metrics.sections import MetricConfig, TrainMetricConfig
     from penstock.models.sections.losses import LossConfig
     from penstock.models.sections.towers import TaskTower
-    from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +185,28 @@ class Task:
 
 @torch.fx.wrap
 def in_step(loss: torch.Tensor, share: torch.Tensor | None) -> torch.Tensor:
-    """A loss as it counts in a step of several ranks (`models.ranks`); that of a rank without rows is 0."""
+    """A loss as it counts in a step of several ranks (`with_step_shares`); that of a rank without rows is 0."""
     return loss if share is None else torch.where(share == 0, torch.zeros_like(loss), loss * share)
 
 
 def masked(output_BK: torch.Tensor, mask_BK: torch.Tensor) -> torch.Tensor:
     """The output with -inf for classes that cannot be chosen, so that their probability is exactly 0."""
     return output_BK.masked_fill(mask_BK == 0, -torch.inf)
+
+
+def with_step_shares(batch: Batch, tasks: Sequence[Task], collectives: Collectives) -> Batch:
+    """The batch with what its rows weigh in each task, beside the mean of all ranks; every rank must call.
+
+    Ranks average the gradients of their own losses. So a rank's loss counts by this weight: then the average is the
+    loss of one process with all rows. What ranks exchange is known before the step: one number for each task.
+    """
+    own = np.array([task.weight_of(batch) for task in tasks])
+    *weights, num_ranks = collectives.sum(np.append(own, 1.0))
+    shares = own * num_ranks / np.where(np.array(weights) == 0, 1.0, weights)
+    return replace(
+        batch,
+        step_shares={
+            task.suffix: torch.tensor(share, dtype=torch.float32)
+            for task, share in zip(tasks, shares, strict=True)
+        },
+    )

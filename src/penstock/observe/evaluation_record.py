@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.metrics.auc import AUC
-from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.training.evaluate import Evaluation
 from penstock.training.progress import TrainingProgress
@@ -97,7 +96,7 @@ def group_auc(metrics: Mapping[str, BoundMetric]) -> list[dict[str, Any]]:
     `auc` is None where a group has rows of one class only.
     """
     for bound in metrics.values():
-        if isinstance(bound.metric, GroupedAUC):
+        if hasattr(bound.metric, "largest_groups"):
             found = bound.metric.largest_groups(MOST_GROUPS)
             return [{"group": group, "rows": num_rows, "auc": area} for group, num_rows, area in found]
     return []

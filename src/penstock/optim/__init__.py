@@ -1,7 +1,7 @@
 """Parameters -> optimizers and schedules.
 
 Embedding tables are updated inside the backward pass, by a fused kernel or row by row (`sparse`, `row_adam`);
-everything else by ordinary torch optimizers, also by part (`dense`, `parts`), with running means beside them (`ema`).
-A schedule (`schedules`) is a function from completed steps and epochs to a learning rate, pure but for `plateau`;
-`set_learning_rate` (`rates`) brings it to either kind, in force at the very next step.
+everything else by ordinary torch optimizers, also by part (`dense`), with running means beside them (`ema`).
+A schedule (`schedules`) is a function from completed steps and epochs to a learning rate; `set_learning_rate` brings
+it to either kind, in force at the very next step.
 """

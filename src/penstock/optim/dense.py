@@ -1,29 +1,21 @@
-"""Optimizers of everything that is not an embedding table."""
+"""Optimizers of everything that is not an embedding table, also by part; learning rates in force at the next step."""
 
+import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import torch
+from torchrec.optim.fused import FusedOptimizer
 from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimizerWrapper
 
 from penstock.config.custom import make_part
-from penstock.config.errors import ConfigError
-from penstock.optim.parts import split_by_part
+from penstock.config.errors import ConfigError, Problem
 from penstock.optim.schedules import Schedule, build_schedule
-
-if TYPE_CHECKING:
-    from penstock.optim.sections.dense import (
-        AdamOptions,
-        CustomOptimizer,
-        DenseOptimizer,
-        DenseOptimizerOptions,
-        DenseOptions,
-    )
-
-Factory = Callable[[Any], torch.optim.Optimizer]
-"""From parameters to an optimizer over them."""
+from penstock.optim.sections import CustomOptimizer, DenseOptimizer, DenseOptimizerOptions, PartOptimizer
+from penstock.optim.sections.schedules import refuse_unusable_rate
 
 Scheduled = tuple[KeyedOptimizer, Schedule]
 """An optimizer and the schedule of its learning rate."""
@@ -31,30 +23,9 @@ Scheduled = tuple[KeyedOptimizer, Schedule]
 _PATH = "train_config.dense_optimizer"
 
 
-def keywords(
-    optimizer: Callable[..., torch.optim.Optimizer], *names: str
-) -> Callable[["DenseOptions"], Factory]:
-    """From a section to the optimizer, told the rate, the weight decay and these fields of the section."""
-    return lambda section: partial(optimizer, **_told(section, *names))
-
-
-def moments(optimizer: Callable[..., torch.optim.Optimizer]) -> Callable[["AdamOptions"], Factory]:
-    """The same for Adam, which is told both decays as one."""
-    return lambda section: partial(
-        optimizer, betas=(section.beta1, section.beta2), **_told(section, "eps", "amsgrad")
-    )
-
-
-def _told(section: "DenseOptions", *names: str) -> dict[str, Any]:
-    return {name: getattr(section, name) for name in ("lr", "weight_decay", *names)}
-
-
-def custom(section: "CustomOptimizer") -> Factory:
-    """A class of one's own, called with parameters, lr and its options."""
-    return lambda parameters: _usable(section, make_part("optimizer", section, parameters, lr=section.lr))
-
-
-def _usable(section: "CustomOptimizer", made: object) -> torch.optim.Optimizer:
+def _custom(section: CustomOptimizer, parameters: Any) -> torch.optim.Optimizer:
+    """A custom class, called with parameters, lr and its options."""
+    made = make_part("optimizer", section, parameters, lr=section.lr)
     if not isinstance(made, torch.optim.Optimizer):
         raise ConfigError(
             f"custom_optimizer '{section.place}': gives {type(made).__name__}, no torch.optim.Optimizer"
@@ -68,20 +39,8 @@ def _usable(section: "CustomOptimizer", made: object) -> torch.optim.Optimizer:
     return made
 
 
-DENSE_OPTIMIZERS: dict[str, Callable[[Any], Factory]] = {
-    "sgd_optimizer": keywords(torch.optim.SGD, "momentum", "dampening", "nesterov"),
-    "adagrad_optimizer": keywords(torch.optim.Adagrad, "initial_accumulator_value", "eps"),
-    "adam_optimizer": moments(torch.optim.Adam),
-    "adamw_optimizer": moments(torch.optim.AdamW),
-    "adadelta_optimizer": keywords(torch.optim.Adadelta, "rho", "eps"),
-    "rmsprop_optimizer": keywords(torch.optim.RMSprop, "alpha", "eps"),
-    "custom_optimizer": custom,
-}
-"""The dense optimizers of the run file, by the name of their section."""
-
-
 def dense_optimizers(
-    section: "DenseOptimizer", named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
+    section: DenseOptimizer, named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
 ) -> dict[str, Scheduled]:
     """The optimizers of these parameters with their schedules: `dense`, and `dense_part_0`, ... for the parts.
 
@@ -105,20 +64,98 @@ def combined(scheduled: Mapping[str, Scheduled]) -> KeyedOptimizer:
 
 
 def dense_optimizer(
-    section: "DenseOptimizer", named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
+    section: DenseOptimizer, named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
 ) -> KeyedOptimizer:
     """The optimizer that the run file chose, parts included; its state is saved by parameter name."""
     return combined(dense_optimizers(section, named_parameters))
 
 
 def _optimizer(
-    section: "DenseOptimizerOptions", parameters: Mapping[str, torch.nn.Parameter], path: str
+    section: DenseOptimizerOptions, parameters: Mapping[str, torch.nn.Parameter], path: str
 ) -> KeyedOptimizer:
     chosen = section.chosen("optimizer")
     if chosen is None:
-        raise ConfigError.at(path, f"choose an optimizer: {', '.join(DENSE_OPTIMIZERS)}")
+        raise ConfigError.at(path, f"choose an optimizer: {', '.join(section.one_of['optimizer'])}")
     name, options = chosen
+    factory: Callable[[Any], torch.optim.Optimizer]
+    if isinstance(options, CustomOptimizer):
+        factory = partial(_custom, options)
+    else:
+        factory = partial(getattr(torch.optim, options.torch_class), **options.arguments())
     try:
-        return KeyedOptimizerWrapper(parameters, DENSE_OPTIMIZERS[name](options))
+        return KeyedOptimizerWrapper(parameters, factory)
     except ConfigError as error:
         raise ConfigError.at(f"{path}.{name}", str(error)) from error
+
+
+T = TypeVar("T")
+
+
+def split_by_part(
+    parts: Sequence[PartOptimizer], named: Mapping[str, T], path: str
+) -> tuple[dict[str, T], list[dict[str, T]]]:
+    """What no part takes, and what each takes: the first whose pattern matches the whole name.
+
+    A part that takes nothing would change nothing: an error, all such parts at once.
+    """
+    rest: dict[str, T] = {}
+    taken: list[dict[str, T]] = [{} for _ in parts]
+    for name, value in named.items():
+        owner = next((i for i, part in enumerate(parts) if re.fullmatch(part.regex_pattern, name)), None)
+        (rest if owner is None else taken[owner])[name] = value
+    problems = [
+        Problem(f"{path}[{index}].regex_pattern", _why_empty(parts, index, named))
+        for index, mine in enumerate(taken)
+        if not mine
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return rest, taken
+
+
+def _why_empty(parts: Sequence[PartOptimizer], index: int, named: Mapping[str, object]) -> str:
+    pattern = parts[index].regex_pattern
+    matching = [name for name in named if re.fullmatch(pattern, name)]
+    if matching:
+        return f"'{pattern}' matches only what earlier parts have taken, such as {matching[0]}; put it before them"
+    inside = [name for name in named if re.search(pattern, name)]
+    if inside:
+        whole = f"it must match the whole name: use '{_widened(pattern)}'"
+        return f"'{pattern}' matches only a piece of {inside[0]}; {whole}"
+    near = difflib.get_close_matches(re.sub(r"[^\w.]", "", pattern), named, n=3, cutoff=0.0)
+    tables = "; embedding tables follow sparse_optimizer" if "emb" in pattern else ""
+    return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}{tables}"
+
+
+def _widened(pattern: str) -> str:
+    """The pattern with anything before and behind it, where it does not say so itself."""
+    anything = ".*"
+    pattern = pattern.removeprefix("^").removesuffix("$")
+    pattern = f"({pattern})" if "|" in pattern else pattern
+    before = "" if pattern.startswith(anything) else anything
+    behind = "" if pattern.endswith(anything) else anything
+    return f"{before}{pattern}{behind}"
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
+    """Use this learning rate from the next step on; what started with a rate of 0 (a frozen table) keeps it.
+
+    A fused optimizer hands its rate to the kernel only in `step()`, and the kernel updates in the backward
+    pass before that; so its `step()`, which does nothing else, is called here.
+    """
+    for group in optimizer.param_groups:
+        try:
+            refuse_unusable_rate(value, group.get("betas", (0.0,))[0])
+        except ValueError as error:
+            raise ConfigError(f"a learning rate cannot be used: {error}") from error
+        if group.setdefault("initial_lr", group["lr"]) != 0:
+            group["lr"] = value
+    if is_fused(optimizer):
+        optimizer.step()
+
+
+def is_fused(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether all updates of this optimizer happen in the backward pass, so that step() moves nothing."""
+    if isinstance(optimizer, CombinedOptimizer):
+        return all(is_fused(part) for _, part in optimizer.optimizers)
+    return isinstance(optimizer, FusedOptimizer)

@@ -6,27 +6,130 @@ stay as they are. Moments are divided by 1 - beta^step with the steps of the tab
 does it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torchrec.optim
+from fbgemm_gpu.split_table_batched_embeddings_ops_common import PoolingMode
 from fbgemm_gpu.split_table_batched_embeddings_ops_training import SplitTableBatchedEmbeddingBagsCodegen
+from torch import nn
+from torch.distributed._shard.metadata import ShardMetadata
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor
+from torch.distributed._shard.sharded_tensor.metadata import ShardedTensorMetadata, TensorProperties
+from torch.distributed._shard.sharded_tensor.shard import Shard
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.fused import FusedOptimizer
 from torchrec.optim.keyed import CombinedOptimizer
-
-from penstock.optim.row_gradients import Lookup
-from penstock.optim.sharded_state import counter_of, local_part, zeros_beside
-from penstock.optim.table_kernels import table_kernels
 
 STANDING_STILL = (torchrec.optim.SGD, {"lr": 0.0})
 """What torchrec is told to do with tables that it shall not move."""
 
 EPSILON = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The ids of one batch, for all features (F) of a kernel and all rows (B); V values of a feature."""
+
+    ids: torch.Tensor
+    offsets_FB: torch.Tensor
+    """Where the bag of each row of each feature begins in `ids`, and at last where all end."""
+
+    weights: torch.Tensor | None
+    table_of_feature: list[int]
+    width_of_table: list[int]
+    pooling: PoolingMode
+
+    @classmethod
+    def of(
+        cls,
+        kernel: SplitTableBatchedEmbeddingBagsCodegen,
+        indices: torch.Tensor,
+        offsets: torch.Tensor,
+        per_sample_weights: torch.Tensor | None = None,
+    ) -> Self:
+        """What a kernel was asked for."""
+        widths = [spec[1] for spec in kernel.embedding_specs]
+        return cls(
+            indices, offsets, per_sample_weights, kernel.feature_table_map, widths, kernel.pooling_mode
+        )
+
+    def row_gradients(self, gradient: torch.Tensor) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        """For each table its distinct ids, and the sum of their gradients; a table without ids gives none of both."""
+        num_rows = (self.offsets_FB.numel() - 1) // len(self.table_of_feature)
+        bounds = self.offsets_FB[::num_rows].tolist() if num_rows else [0] * (len(self.table_of_feature) + 1)
+        lengths_FB = self.offsets_FB.diff().view(len(self.table_of_feature), num_rows)
+        found: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        column = 0
+        for feature, table in enumerate(self.table_of_feature):
+            values, width = slice(bounds[feature], bounds[feature + 1]), self.width_of_table[table]
+            if self.pooling is PoolingMode.NONE:
+                spread = gradient[values]
+            else:
+                spread = self._spread(gradient[:, column : column + width], lengths_FB[feature], values)
+            column += width
+            found.setdefault(table, []).append((self.ids[values], spread))
+        for table, pieces in found.items():
+            yield table, *_summed(torch.cat([ids for ids, _ in pieces]), torch.cat([g for _, g in pieces]))
+
+    def _spread(self, gradient: torch.Tensor, lengths_B: torch.Tensor, values: slice) -> torch.Tensor:
+        """From the gradient of each bag to that of each of its values."""
+        if self.pooling is PoolingMode.MEAN:
+            gradient = gradient / lengths_B.clamp(min=1).unsqueeze(1)
+        spread = gradient.index_select(0, torch.repeat_interleave(lengths_B))
+        return spread if self.weights is None else spread * self.weights[values].unsqueeze(1)
+
+
+def _summed(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Distinct ids, and the sum of the gradients of each."""
+    rows, place = torch.unique(ids, return_inverse=True)
+    sums = gradients.new_zeros(rows.numel(), gradients.shape[1])
+    return rows, sums.index_add_(0, place, gradients)
+
+
+def zeros_beside(table: ShardedTensor) -> ShardedTensor:
+    """A zero for each number of a table, on the rank that holds the number."""
+    return _sharded_zeros(table, list(table.metadata().shards_metadata), table.metadata().size, torch.float32)
+
+
+def counter_of(table: ShardedTensor) -> ShardedTensor:
+    """One whole number for each shard of a table, on the rank of that shard."""
+    shards = table.metadata().shards_metadata
+    places = [ShardMetadata([index], [1], shard.placement) for index, shard in enumerate(shards)]
+    return _sharded_zeros(table, places, torch.Size([len(shards)]), torch.int64)
+
+
+def local_part(tensor: ShardedTensor) -> torch.Tensor:
+    """The one shard on this rank, apart from the autograd history of the kernel that owns it."""
+    [shard] = tensor.local_shards()
+    return shard.tensor.data
+
+
+def _sharded_zeros(
+    table: ShardedTensor, places: list[ShardMetadata], size: torch.Size, dtype: torch.dtype
+) -> ShardedTensor:
+    held = {tuple(shard.metadata.shard_offsets): shard.tensor.device for shard in table.local_shards()}
+    local = [
+        Shard(torch.zeros(place.shard_sizes, dtype=dtype, device=held[tuple(beside.shard_offsets)]), place)
+        for place, beside in zip(places, table.metadata().shards_metadata, strict=True)
+        if tuple(beside.shard_offsets) in held
+    ]
+    return ShardedTensor._init_from_local_shards_and_global_metadata(
+        local,
+        ShardedTensorMetadata(places, size, TensorProperties(dtype=dtype)),
+        process_group=table._process_group,
+    )
+
+
+def table_kernels(model: nn.Module) -> Iterator[tuple[SplitTableBatchedEmbeddingBagsCodegen, list[str]]]:
+    """The kernels of all sharded collections with the names of their tables; torchrec does not list them as modules."""
+    for module in model.modules():
+        for lookup in getattr(module, "_lookups", ()):
+            for kernel in getattr(lookup, "module", lookup)._emb_modules:
+                yield kernel.emb_module, [table.name for table in kernel.config.embedding_tables]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,20 @@
 """Learning rates over a run: pure functions of the steps or epochs that are completed.
 
-None but reduce-on-plateau (`plateau`) has a state: a resumed run asks for the rate of its step and gets the one it
-would have had.
+None but reduce-on-plateau has a state: a resumed run asks for the rate of its step and gets the one it would have had.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from penstock.config.errors import ConfigError
+from penstock.config.custom import make_part, require_call, told
+from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.load import parse_section
 from penstock.config.section import Section
-from penstock.optim.formulas import (
-    Formula,
-    constant,
-    cosine_annealing,
-    cosine_warm_restarts,
-    custom,
-    exponential_decay,
-    manual_step,
-)
-from penstock.optim.plateau import PlateauSchedule
-from penstock.optim.sections.dense import DenseOptimizerOptions
+from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -31,11 +22,167 @@ from penstock.optim.sections.schedules import (
     CustomLR,
     ExponentialDecayLR,
     ManualStepLR,
+    MetricMode,
     ReduceOnPlateauLR,
     ScheduleOptions,
     minimum_problem,
 )
-from penstock.optim.sections.sparse import SparseOptimizer
+
+Formula = Callable[[float, int], float]
+"""From the base rate and the number of completed steps (or epochs) to a rate."""
+
+
+def constant(_section: ConstantLR) -> Formula:
+    """Always the base rate."""
+    return lambda base, completed: base
+
+
+def custom_formula(section: CustomLR) -> Formula:
+    """What the function at the section's place gives; a rate that is no number from 0 on is refused."""
+    formula = make_part("learning_rate", section)
+    require_call("learning_rate", section, formula, "(base, completed)")
+
+    def rate(base: float, completed: int) -> float:
+        try:
+            value = formula(base, completed)
+        except Exception as error:
+            raise ConfigError(f"{name}: fails after {completed}: {told(error)}") from error
+        if not hasattr(value, "__float__") or not math.isfinite(value) or value < 0:
+            raise ConfigError(f"{name}: gives {value!r} after {completed}, no rate")
+        return float(value)
+
+    name = f"custom_learning_rate '{section.place}'"
+
+    return rate
+
+
+def exponential_decay(section: ExponentialDecayLR) -> Formula:
+    """base * decay_factor ^ (completed / decay_size), with staircase floored, never under the minimum."""
+    size, factor, minimum = section.decay_size, section.decay_factor, section.min_learning_rate
+
+    def rate(base: float, completed: int) -> float:
+        exponent = completed // size if section.staircase else completed / size
+        return max(base * math.pow(factor, exponent), minimum)
+
+    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
+
+
+def manual_step(section: ManualStepLR) -> Formula:
+    """The rate of the last size that is passed; before the first the base, or a line from it to the first rate."""
+    sizes, rates = section.schedule_sizes, section.learning_rates
+
+    def rate(base: float, completed: int) -> float:
+        num_passed = bisect_left(sizes, completed)
+        if num_passed:
+            return rates[num_passed - 1]
+        return base + (rates[0] - base) * completed / sizes[0] if section.warmup else base
+
+    return rate
+
+
+def cosine_annealing(section: CosineAnnealingLR) -> Formula:
+    """Half a cosine from the base rate to the minimum, where it stays."""
+    size, minimum = section.T_max, section.min_learning_rate
+
+    def rate(base: float, completed: int) -> float:
+        return half_cosine(base, minimum, min(completed, size), size)
+
+    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
+
+
+def cosine_warm_restarts(section: CosineAnnealingWarmRestartsLR) -> Formula:
+    """Half cosines of T_0, T_0 * T_mult, ... steps; each starts again at the base rate."""
+
+    def rate(base: float, completed: int) -> float:
+        offset, size = offset_in_cycle(completed, section.T_0, section.T_mult)
+        return half_cosine(base, section.min_learning_rate, offset, size)
+
+    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
+
+
+def offset_in_cycle(completed: int, first_size: int, factor: int) -> tuple[int, int]:
+    """The offset inside its cycle, and the cycle's size, in whole numbers: a logarithm could miss a restart by one."""
+    if factor == 1:
+        return completed % first_size, first_size
+    size = first_size
+    while completed >= size:
+        completed -= size
+        size *= factor
+    return completed, size
+
+
+def half_cosine(base: float, minimum: float, offset: int, size: int) -> float:
+    """From `base` at 0 to `minimum` at `size`."""
+    return minimum + (base - minimum) / 2 * (1 + math.cos(math.pi * offset / size))
+
+
+def warmed_up(formula: Formula, start: float, size: int) -> Formula:
+    """A line from `start` to the base rate over `size` steps, then the formula, counting from there."""
+
+    def rate(base: float, completed: int) -> float:
+        if completed < size:
+            return start + (base - start) * completed / size
+        return formula(base, completed - size)
+
+    return rate
+
+
+class PlateauSchedule:
+    """base * factor ^ k, never under the minimum; k grows when `patience` evaluations and one more were no better."""
+
+    def __init__(self, section: ReduceOnPlateauLR, base: float) -> None:
+        self.base, self.metric = base, section.metric
+        self._section = section
+        self._best: float | None = None
+        self._num_waited = 0
+        self._num_reductions = 0
+
+    def value(self, step: int, epoch: int) -> float:
+        """The rate after all that was observed, whatever the step; a base of 0 stays 0."""
+        if not self.base:
+            return 0.0
+        return max(self.base * self._section.factor**self._num_reductions, self._section.min_learning_rate)
+
+    def observe(self, value: float) -> None:
+        """Take the metric of one evaluation; a value that is not a number is no improvement."""
+        if self._is_better(value):
+            self._best, self._num_waited = value, 0
+            return
+        self._num_waited += 1
+        if self._num_waited > self._section.patience:
+            self._num_reductions, self._num_waited = self._num_reductions + 1, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Best value, evaluations since then, and reductions so far."""
+        return {
+            "best": self._best,
+            "num_waited": self._num_waited,
+            "num_reductions": self._num_reductions,
+            "metric": self.metric,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there; refused if it speaks of another metric, whose values cannot be compared."""
+        if state["metric"] != self.metric:
+            raise CheckpointError(
+                f"reduce_on_plateau_learning_rate watched '{state['metric']}' so far, now '{self.metric}'; "
+                "keep the metric, or start anew with --ignore_restore_optimizer"
+            )
+        self._best = state["best"]
+        self._num_waited, self._num_reductions = state["num_waited"], state["num_reductions"]
+
+    def _is_better(self, value: float) -> bool:
+        if value != value:
+            return False
+        if self._best is None:
+            return True
+        gain = value - self._best if self._section.mode is MetricMode.max else self._best - value
+        return gain > self._section.min_delta
+
+
+def plateaus(schedules: Iterable[tuple[str, object]]) -> dict[str, PlateauSchedule]:
+    """Those of named schedules that want to be told evaluation metrics and have a state to save."""
+    return {name: schedule for name, schedule in schedules if isinstance(schedule, PlateauSchedule)}
 
 
 class Schedule(Protocol):
@@ -117,6 +264,6 @@ FORMULAS: dict[type[Section], Callable[[Any], Formula]] = {
     ManualStepLR: manual_step,
     CosineAnnealingLR: cosine_annealing,
     CosineAnnealingWarmRestartsLR: cosine_warm_restarts,
-    CustomLR: custom,
+    CustomLR: custom_formula,
 }
 """The schedules of the run file that are formulas, by their section."""

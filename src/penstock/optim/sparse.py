@@ -1,7 +1,7 @@
 """Optimizers of embedding tables, which update in the backward pass."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 import torchrec.optim
@@ -11,59 +11,30 @@ from torchrec.modules.embedding_modules import EmbeddingBagCollection, Embedding
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.config.errors import ConfigError
-from penstock.optim.kernels import sparse_problems
 from penstock.optim.row_adam import STANDING_STILL, RowAdam
-
-if TYPE_CHECKING:
-    from penstock.optim.sections.sparse import FusedRowWiseAdagradOptimizer, SparseOptimizer
+from penstock.optim.sections import SparseOptimizer
 
 FusedOptimizer = tuple[type[torch.optim.Optimizer], dict[str, Any]]
 """The class that torchrec translates to a kernel, or RowAdam; and its settings."""
 
 
-def rowwise_adagrad_settings(section: "FusedRowWiseAdagradOptimizer") -> dict[str, Any]:
-    """Weight decay is told to the kernel only where there is some."""
-    if not section.weight_decay:
-        return {}
-    mode = KernelDecayMode[section.weight_decay_mode.name]
-    return {"weight_decay": section.weight_decay, "weight_decay_mode": mode}
-
-
-def moment_settings(section: Any) -> dict[str, Any]:
-    """Adam and LAMB, also those with one second moment for each row."""
-    return {"beta1": section.beta1, "beta2": section.beta2, "weight_decay": section.weight_decay}
-
-
-SPARSE_OPTIMIZERS: dict[str, tuple[type[torch.optim.Optimizer], Callable[[Any], dict[str, Any]]]] = {
-    "sgd_optimizer": (torchrec.optim.SGD, lambda section: {}),
-    "adagrad_optimizer": (torchrec.optim.Adagrad, lambda section: {}),
-    "rowwise_adagrad_optimizer": (torchrec.optim.RowWiseAdagrad, rowwise_adagrad_settings),
-    "adam_optimizer": (torchrec.optim.Adam, moment_settings),
-    "partial_rowwise_adam_optimizer": (torchrec.optim.PartialRowWiseAdam, moment_settings),
-    "lamb_optimizer": (torchrec.optim.LAMB, moment_settings),
-    "partial_rowwise_lamb_optimizer": (torchrec.optim.PartialRowWiseLAMB, moment_settings),
-    "lars_sgd_optimizer": (
-        torchrec.optim.LarsSGD,
-        lambda section: {"momentum": section.momentum, "weight_decay": section.weight_decay},
-    ),
-}
-"""Class and settings, beside rate and clipping, by the name of the section."""
-
-
-def sparse_optimizer(section: "SparseOptimizer", device_type: str = "cpu") -> FusedOptimizer:
+def sparse_optimizer(section: SparseOptimizer, device_type: str = "cpu") -> FusedOptimizer:
     """Class and settings of the optimizer that the run file chose for embedding tables.
 
     The settings are a new dictionary at every call: torchrec changes the one it is given.
     """
-    problems = list(sparse_problems(section, device_type))
+    problems = list(section.problems(device_type))
     chosen = section.chosen("optimizer")
     if problems or chosen is None:
         raise ConfigError(problems)
-    name, options = chosen
-    optimizer_class, settings_of = SPARSE_OPTIMIZERS[name]
-    if name == "adam_optimizer" and device_type == "cpu":
-        optimizer_class = RowAdam
-    return optimizer_class, {"lr": options.lr, **settings_of(options), **_clipping(options)}
+    options = chosen[1]
+    settings = {"lr": options.lr, **options.kernel_settings()}
+    if "weight_decay_mode" in settings:
+        settings["weight_decay_mode"] = KernelDecayMode[settings["weight_decay_mode"].name]
+    if options.gradient_clipping:  # of each number of a gradient, to [-max_gradient, max_gradient]
+        settings |= {"gradient_clipping": True, "max_gradient": options.max_gradient}
+    is_row_adam = options.kernel == "Adam" and device_type == "cpu"
+    return RowAdam if is_row_adam else getattr(torchrec.optim, options.kernel), settings
 
 
 def table_parameters(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Parameter]]:
@@ -89,7 +60,7 @@ def attach_sparse_optimizer(tables: Iterable[torch.nn.Parameter], optimizer: Fus
         _apply_optimizer_in_backward(optimizer_class, [table], dict(settings))
 
 
-def start_accumulators(section: "SparseOptimizer", optimizer: KeyedOptimizer) -> None:
+def start_accumulators(section: SparseOptimizer, optimizer: KeyedOptimizer) -> None:
     """Start the accumulators of Adagrad where the run file says; the kernel itself starts them at 0.
 
     `optimizer` is that of the sharded tables. A frozen table has no accumulators.
@@ -102,10 +73,3 @@ def start_accumulators(section: "SparseOptimizer", optimizer: KeyedOptimizer) ->
         for accumulator in state.values():
             for shard in accumulator.local_shards():
                 shard.tensor.fill_(start)
-
-
-def _clipping(section: Any) -> dict[str, Any]:
-    """Each number of a gradient is cut to [-max_gradient, max_gradient]."""
-    if not section.gradient_clipping:
-        return {}
-    return {"gradient_clipping": True, "max_gradient": section.max_gradient}

@@ -8,54 +8,26 @@ from typing import Any
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.export.sections import ExportConfig
+from penstock.metrics.sections import Best, best_value
 from penstock.optim.sections.schedules import MetricMode
 from penstock.training.early_stopping import EarlyStop
 from penstock.training.sections import EarlyStopping
 
 EvaluationRecord = Mapping[str, Any]
 
-SMALLER_IS_BETTER = frozenset(
-    {"log_loss", "mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "normalized_entropy"}
-)
-"""Metrics of which less is better, with and without a tower's name behind them; so it is of all losses."""
-
-
-LARGER_IS_BETTER = frozenset(
-    {
-        "auc",
-        "multiclass_auc",
-        "grouped_auc",
-        "xauc",
-        "grouped_xauc",
-        "accuracy",
-        "recall_at_k",
-        "hit_rate_at_k",
-        "ndcg_at_k",
-    }
-)
-"""Metrics of which more is better, up to 1; a metric of one's own is in neither set."""
-
-BEST_NEAR_1 = "calibration"
-"""Neither less nor more of it is better."""
-
 
 def smaller_is_better(metric: str, losses: Collection[str]) -> bool:
     """What the name of a result says about its direction: `log_loss_buy` is a log_loss."""
-    return metric in losses or is_one_of(metric, SMALLER_IS_BETTER)
+    return metric in losses or best_value(metric) is Best.min
 
 
 def best_of(metric: str, values: Collection[float], losses: Collection[str]) -> float | None:
     """The best of several values of a result; None where its name does not say which way is better."""
     if smaller_is_better(metric, losses):
         return min(values)
-    if is_one_of(metric, {BEST_NEAR_1}):
+    if best_value(metric) is Best.one:
         return min(values, key=lambda value: abs(value - 1))
-    return max(values) if is_one_of(metric, LARGER_IS_BETTER) else None
-
-
-def is_one_of(metric: str, names: Collection[str]) -> bool:
-    """Whether a result is that of one of these metrics, be it of a tower."""
-    return any(metric == name or metric.startswith(f"{name}_") for name in names)
+    return max(values) if best_value(metric) is Best.max else None
 
 
 def larger_is_better(export: ExportConfig, losses: Collection[str]) -> bool:

@@ -12,12 +12,12 @@ from penstock.config.sizes import MIB, format_size
 from penstock.features.build import build_features, feature_names
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
-from penstock.features.side_columns import SideColumns
-from penstock.metrics.memory import divided, hold_within, needs_of
+from penstock.features.task_columns import SideColumns
+from penstock.metrics.metric import divided, hold_within, needs_of
 from penstock.metrics.wiring import BoundMetric, build_metrics, build_train_metrics
 from penstock.models import build_model as build_model_of
 from penstock.models.model import Model
-from penstock.models.sections.model import ModelConfig
+from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
 from penstock.readers.columns import project
 from penstock.run.requirements import model_section, require_available, towers_of
@@ -167,11 +167,11 @@ def share_metrics(
     least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
     if ample < NOTEWORTHY_BYTES:
         return
-    largest = max(needs, key=lambda key: needs[key].least_bytes)
+    largest = max(needs, key=lambda key: needs[key].min_bytes)
     left = max(0, budget.unshared_bytes)
     if least > left:
         raise BudgetExceeded(
-            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].least_bytes)} of "
+            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
             f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
             f"{_advice(metrics[largest], section)}, or raise memory.limit"
         )

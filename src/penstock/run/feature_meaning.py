@@ -14,8 +14,7 @@ from penstock.checkpoint import Checkpoint
 from penstock.config.errors import CheckpointError
 from penstock.config.section import Section
 from penstock.features.build import feature_names
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import FgMode
+from penstock.features.sections import FeatureConfig, FgMode
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
 

@@ -13,24 +13,13 @@ from penstock.features.feature import Feature
 from penstock.models import build_model
 from penstock.models.model import Model, TrainWrapper
 from penstock.optim.ema import DenseAverages
-from penstock.optim.sections.dense import DenseOptimizer
+from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sparse import sparse_optimizer, start_accumulators, table_parameters
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 from penstock.training.sections import TrainConfig
-
-STATE_PER_WEIGHT = {
-    "adagrad_optimizer": 1.0,
-    "sgd_optimizer": 0.0,
-    "adam_optimizer": 2.0,
-    "lamb_optimizer": 2.0,
-    "partial_rowwise_adam_optimizer": 1.25,
-    "partial_rowwise_lamb_optimizer": 1.25,
-    "lars_sgd_optimizer": 1.0,
-}
-"""Bytes of optimizer state beside each byte of a table; row-wise ones keep one number per row instead."""
 
 DENSE_COPIES = 4
 """A dense parameter, its gradient, and two moments."""
@@ -124,7 +113,7 @@ def state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
     chosen = None if section is None else section.chosen("optimizer")
     if chosen is None:
         return 0
-    per_weight = STATE_PER_WEIGHT.get(chosen[0])
+    per_weight = chosen[1].state_per_weight
     return int(size_of(table) * per_weight) if per_weight is not None else table.shape[0] * 4
 
 

@@ -10,13 +10,12 @@ from penstock.config.notices import notices
 from penstock.config.paths import format_path
 from penstock.config.section import Section
 from penstock.export.sections import ExportConfig
-from penstock.models.sections.model import ModelConfig
+from penstock.metrics.sections import Best, best_value
+from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
-from penstock.optim.kernels import needs_device, sparse_problems
-from penstock.optim.sections.dense import DenseOptimizerOptions
-from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, WarmupOptions, minimum_problem
-from penstock.optim.sections.sparse import SparseOptimizer
-from penstock.run.best import BEST_NEAR_1, LARGER_IS_BETTER, is_one_of, smaller_is_better
+from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, minimum_problem, warm_up_problem
+from penstock.run.best import smaller_is_better
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.training.sections import EarlyStopping, TrainConfig
@@ -54,11 +53,11 @@ def device_problems(train: TrainConfig | None) -> Iterator[Problem]:
 
 def _table_problems(section: SparseOptimizer) -> Iterator[Problem]:
     device_type = "cpu"
-    if needs_device(section):
+    if section.needs_device():
         from penstock.distributed.groups import compute_device
 
         device_type = compute_device(World()).type
-    yield from sparse_problems(section, device_type)
+    yield from section.problems(device_type)
 
 
 _SPARSE = "train_config.sparse_optimizer"
@@ -159,7 +158,7 @@ def early_stopping_problems(
         problem = wrong_direction(section.metric, section.mode is MetricMode.max, losses, own)
         if problem is not None:
             yield Problem("train_config.early_stopping.mode", f"is {section.mode}, but {problem}")
-    if section.min_delta >= 1 and section.metric not in own and is_one_of(section.metric, LARGER_IS_BETTER):
+    if section.min_delta >= 1 and section.metric not in own and best_value(section.metric) is Best.max:
         message = (
             f"is {section.min_delta}, but {section.metric} is between 0 and 1 and never gets so much better"
         )
@@ -188,7 +187,7 @@ def evaluates_on_the_way(train: TrainConfig) -> bool:
 
 def has_no_direction(metric: str, own: Collection[str]) -> bool:
     """Whether neither more nor less of it is better."""
-    return metric not in own and is_one_of(metric, {BEST_NEAR_1})
+    return metric not in own and best_value(metric) is Best.one
 
 
 def wrong_direction(
@@ -199,7 +198,7 @@ def wrong_direction(
         return None
     if larger and smaller_is_better(metric, losses):
         return f"less {metric} is better"
-    if not larger and metric not in losses and is_one_of(metric, LARGER_IS_BETTER):
+    if not larger and metric not in losses and best_value(metric) is Best.max:
         return f"more {metric} is better"
     return None
 
@@ -224,20 +223,9 @@ def rate_problems(train: TrainConfig | None) -> Iterator[Problem]:
         problem = minimum_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
         if problem is not None:
             yield Problem(f"{path}.{schedule[0]}.min_learning_rate", problem)
-        warm_up = _warm_up_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
+        warm_up = warm_up_problem(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr")
         if warm_up is not None:
             yield Problem(f"{path}.{schedule[0]}.warmup_learning_rate", warm_up)
-
-
-def _warm_up_problem(schedule: object, base: float, base_name: str) -> str | None:
-    if not isinstance(schedule, WarmupOptions) or not schedule.warmup_learning_rate:
-        return None
-    start = schedule.warmup_learning_rate
-    if not schedule.warmup_size:
-        return f"is {start}, but the warm-up has no steps; set warmup_size"
-    if 0.0 < base < start:
-        return f"is {start}, above {base_name} {base}, to which a warm-up rises; lower one or raise the other"
-    return None
 
 
 def plateau_problems(

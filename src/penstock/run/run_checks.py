@@ -8,11 +8,11 @@ from penstock.config.findings import Finding
 from penstock.config.nearest import hint
 from penstock.config.paths import KeyPath, format_path
 from penstock.config.section import Section
-from penstock.features.sections.named import NamedFeature, named_features
+from penstock.features.sections import NamedFeature, named_features
 from penstock.features.sections.options import ID_SIZES
-from penstock.features.sections.table_shape import WIDTH_STEP, has_table, table_rows
+from penstock.features.sections.types import WIDTH_STEP, has_table, table_rows
+from penstock.models.sections import ModelConfig
 from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
-from penstock.models.sections.model import ModelConfig
 from penstock.models.sections.rank import DeepFM
 from penstock.models.sections.towers import TowerOptions
 from penstock.training.sections import TrainConfig
@@ -110,23 +110,6 @@ def _has_vector(name: str, features: Mapping[str, NamedFeature]) -> bool:
     return name in features and has_table(features[name].section)
 
 
-def class_findings(task: ModelConfig | TowerOptions) -> Iterator[Finding]:
-    """Metrics of a task that have no meaning with its num_class."""
-    for key in ("metrics", "train_metrics"):
-        for index, metric in enumerate(getattr(task, key)):
-            if metric.multiclass_auc is not None and task.num_class < 2:
-                yield Finding((key, index, "multiclass_auc"), "needs num_class 2 or more; it is 1: use auc")
-            top_k = 1 if metric.accuracy is None else metric.accuracy.top_k
-            if top_k > 1 and top_k >= task.num_class:
-                yield Finding((key, index, "accuracy", "top_k"), _too_large(top_k, task.num_class))
-
-
-def _too_large(top_k: int, num_class: int) -> str:
-    if num_class < 2:
-        return f"is {top_k}, but with num_class 1 a threshold decides; leave it out"
-    return f"is {top_k} of {num_class} classes, with which every row would be right; lower it"
-
-
 def run_findings(run: "RunConfig") -> Iterator[Finding]:
     """Everything that is wrong between the sections of a run file."""
     features = list(named_features(run.feature_configs))
@@ -160,12 +143,20 @@ def _model_findings(model: ModelConfig, features: Sequence[str]) -> Iterator[Fin
     yield from _repeated(("metrics",), "", [_chosen_name(metric, "metric") for metric in model.metrics])
     yield from _repeated(("losses",), "", [_chosen_name(loss, "loss") for loss in model.losses])
     yield from _metrics_named_as_losses(model)
-    yield from class_findings(model)
+    yield from _class_findings(model)
     chosen = model.chosen("model")
     if chosen is not None and isinstance(chosen[1], GroupedModel):
         yield from _below(("feature_groups",), _model_groups(chosen[0], chosen[1], model.feature_groups))
         wide_width = getattr(chosen[1], "wide_embedding_dim", 0)
         yield from width_findings((chosen[0], "wide_embedding_dim"), wide_width)
+
+
+def _class_findings(task: ModelConfig | TowerOptions) -> Iterator[Finding]:
+    for key in ("metrics", "train_metrics"):
+        for index, metric in enumerate(getattr(task, key)):
+            name, section = metric.chosen("metric")
+            for place, message in section.class_problems(task.num_class):
+                yield Finding((key, index, name, *place), message)
 
 
 def _group_findings(group: FeatureGroupConfig, features: Sequence[str]) -> Iterator[Finding]:
@@ -205,7 +196,7 @@ def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Finding]
     for index, tower in enumerate(towers):
         place = (chosen[0], "task_towers", index)
         yield from _below(place, _metrics_named_as_losses(tower))
-        yield from _below(place, class_findings(tower))
+        yield from _below(place, _class_findings(tower))
         for field, known, kind in (
             ("label_name", data.label_fields, "label in data_config.label_fields"),
             ("task_space_indicator_label", data.label_fields, "label in data_config.label_fields"),

@@ -9,15 +9,14 @@ from penstock.config.section import Section
 from penstock.config.values import Paths
 from penstock.data.sections import BatchingSection
 from penstock.export.sections import ExportConfig
-from penstock.features.sections.feature import FeatureConfig
-from penstock.features.sections.parsing import ParsingSection
-from penstock.models.sections.model import ModelConfig
+from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.models.sections import ModelConfig
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import ReadingSection
 from penstock.run.run_checks import run_findings
 from penstock.runtime.sections import MemorySection
 from penstock.sampling.sections import SamplerSection
-from penstock.tensors.sections.loading import LoadingSection
+from penstock.tensors.sections import LoadingSection
 from penstock.training.sections import EvalConfig, TrainConfig
 
 

@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from penstock.checkpoint import Checkpoint, CheckpointStore, Difference
-from penstock.checkpoint.tensors import describe
+from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.config.write import dump_yaml

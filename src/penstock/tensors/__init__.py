@@ -10,10 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.tensors.batch import BASE, Batch
+    from penstock.tensors.batch import BASE, Batch, Position
     from penstock.tensors.loader import BatchLoader
     from penstock.tensors.packing import pack
-    from penstock.tensors.position import Position
     from penstock.tensors.record_batch import RecordBatchTensor
 
 __all__ = ["BASE", "Batch", "BatchLoader", "Position", "RecordBatchTensor", "pack"]
@@ -22,7 +21,7 @@ _MODULES = {
     "BASE": "batch",
     "Batch": "batch",
     "BatchLoader": "loader",
-    "Position": "position",
+    "Position": "batch",
     "RecordBatchTensor": "record_batch",
     "pack": "packing",
 }

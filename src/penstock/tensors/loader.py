@@ -9,13 +9,12 @@ import torch
 
 from penstock.data.workers.choice import Workers, each_batch
 from penstock.data.workers.measured import Measured, Spent
-from penstock.features.parser import ParsedBatch, Parser
+from penstock.features.parser import ParseBatches, ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.state import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
-from penstock.tensors.parsing import ParseBatches
 
 
 class BatchLoader:

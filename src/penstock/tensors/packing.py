@@ -10,12 +10,11 @@ import pyarrow as pa
 import torch
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
-from penstock.features.columns import DenseColumn, NumberArray, SparseColumn, one_per_row
+from penstock.features.fast_path import PlainColumns
+from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
-from penstock.features.plain import PlainColumns
-from penstock.features.side_columns import SideArray
-from penstock.tensors.batch import BASE, Batch
-from penstock.tensors.position import Position
+from penstock.features.task_columns import SideArray
+from penstock.tensors.batch import BASE, Batch, Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
 Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]

@@ -15,8 +15,7 @@ from penstock.observe.log import StepLog
 from penstock.readers.origin import locate
 from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
-from penstock.tensors.batch import Batch
-from penstock.tensors.position import Position
+from penstock.tensors.batch import Batch, Position
 from penstock.training.precision import LossScaling
 from penstock.training.progress import TrainingProgress
 from penstock.training.sections import OnNonfinite, TrainConfig

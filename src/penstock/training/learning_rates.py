@@ -7,9 +7,8 @@ import torch
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-from penstock.optim.plateau import plateaus
-from penstock.optim.rates import set_learning_rate
-from penstock.optim.schedules import Schedule
+from penstock.optim.dense import set_learning_rate
+from penstock.optim.schedules import Schedule, plateaus
 from penstock.runtime.state import State
 from penstock.training.progress import TrainingProgress
 

@@ -17,10 +17,9 @@ from penstock.config.markers import Ignored, Later, Refused
 from penstock.config.nearest import hint
 from penstock.config.section import Section
 from penstock.config.values import Probability, words
-from penstock.features.sections.tables import ParameterConstraints
-from penstock.optim.sections.dense import DenseOptimizer
+from penstock.features.sections.options import ParameterConstraints
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import MetricMode
-from penstock.optim.sections.sparse import SparseOptimizer
 
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
 """What TensorBoard files may hold."""

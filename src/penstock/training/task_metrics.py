@@ -9,9 +9,7 @@ import torch
 
 from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
-from penstock.metrics.memory import computing_bytes, held_bytes
-from penstock.metrics.metric import Metric
-from penstock.metrics.reducing import reduced
+from penstock.metrics.metric import Metric, computing_bytes, held_bytes, reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
 from penstock.runtime.collectives import Collectives
@@ -78,7 +76,7 @@ class TaskMetrics:
         self._tell_share(computing=True)
         values = {}
         for name, metric in self._told().items():
-            with self._metrics[name].failures_told():
+            with self._metrics[name].naming_failures():
                 values[name] = metric.compute()
         return values
 
@@ -101,7 +99,7 @@ class TaskMetrics:
         """What each metric has counted."""
         states = {}
         for name, bound in self._metrics.items():
-            with bound.failures_told():
+            with bound.naming_failures():
                 states[name] = bound.metric.state_dict()
         return states
 

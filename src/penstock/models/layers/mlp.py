@@ -1,16 +1,60 @@
-"""Fully connected layers."""
+"""Fully connected layers, their activations and normalisation."""
 
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from penstock.config.errors import ConfigError
-from penstock.models.layers.activations import build_activation
-from penstock.models.layers.batch_norm import BatchNorm
+from penstock.config.nearest import hint
 
 if TYPE_CHECKING:
     from penstock.models.sections.layers import MLP as MlpSection
+
+ACTIVATIONS = (
+    "ELU",
+    "GELU",
+    "Hardswish",
+    "Identity",
+    "LeakyReLU",
+    "Mish",
+    "PReLU",
+    "ReLU",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softplus",
+    "Tanh",
+)
+"""The modules of torch.nn that a run file may name."""
+
+
+def build_activation(name: str, path: str) -> nn.Module:
+    """A new activation: `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none."""
+    short_name = name.removeprefix("torch.").removeprefix("nn.") or "Identity"
+    if short_name not in ACTIVATIONS:
+        raise ConfigError.at(path, f"'{name}' is not available; {hint(short_name, ACTIVATIONS)}")
+    activation: nn.Module = getattr(nn, short_name)()
+    return activation
+
+
+@torch.fx.wrap
+def has_statistics(x: torch.Tensor) -> bool:
+    """Whether there are rows enough for a variance; a function, so that tracing does not look inside."""
+    return x.shape[0] > 1
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """As in torch, but one row has no variance: in training it is normalised by the running statistics."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """(B, width) -> (B, width)."""
+        by_batch = has_statistics(input) if self.training else False
+        momentum = 0.1 if self.momentum is None else self.momentum
+        return functional.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, by_batch, momentum, self.eps
+        )
 
 
 class MLP(nn.Module):

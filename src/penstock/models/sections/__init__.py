@@ -1,54 +1,18 @@
-"""Options of model_config: feature groups, layers, towers, losses and every model, without torch."""
+"""Options of model_config, without torch: what is learned, on which features, and how well it does."""
 
-from penstock.models.sections.groups import FeatureGroupConfig, FeatureGroupType, GroupedModel, SeqGroupConfig
-from penstock.models.sections.hstu import (
-    HSTU,
-    STU,
-    GRActionEncoder,
-    GRContentEncoder,
-    GRContextualInterleavePreprocessor,
-    GRContextualizedMLP,
-    GRContextualPreprocessor,
-    GRInputPreprocessor,
-    GRL2NormPostprocessor,
-    GRLayerNormPostprocessor,
-    GRMLPContentEncoder,
-    GROutputPostprocessor,
-    GRPadContentEncoder,
-    GRParameterizedContextualizedMLP,
-    GRPositionalEncoder,
-    GRSimpleActionEncoder,
-    GRSimpleContextualizedMLP,
-    GRSliceContentEncoder,
-    GRTimestampLayerNormPostprocessor,
-    GRUIHPreprocessor,
-)
-from penstock.models.sections.layers import (
-    CIN,
-    MLP,
-    B2ICapsule,
-    Cross,
-    CrossV2,
-    ExtractionNetwork,
-    MaskBlock,
-    MaskNetModule,
-    VariationalDropout,
-    WuKongLayer,
-)
-from penstock.models.sections.losses import (
-    BinaryCrossEntropy,
-    BinaryFocalLoss,
-    CustomLoss,
-    JRCLoss,
-    L2Loss,
-    LossConfig,
-    SidCommitmentLoss,
-    SidContrastiveLoss,
-    SidReconLoss,
-    SoftmaxCrossEntropy,
-)
-from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch
-from penstock.models.sections.model import Kernel, ModelConfig
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import PositiveInt, create_model
+
+from penstock.config.markers import Later, Refused
+from penstock.config.section import Section
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.models.sections.groups import FeatureGroupConfig
+from penstock.models.sections.layers import VariationalDropout
+from penstock.models.sections.losses import LossConfig
+from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch, SidRqkmeans, SidRqvae
 from penstock.models.sections.multi_task import (
     DBMTL,
     DC2VR,
@@ -72,133 +36,128 @@ from penstock.models.sections.rank import (
     WuKong,
     xDeepFM,
 )
-from penstock.models.sections.semantic_ids import (
-    ContrastiveConfig,
-    FaissKmeansConfig,
-    SidCandidateOutputConfig,
-    SidRqkmeans,
-    SidRqvae,
-    SinkhornConfig,
-)
-from penstock.models.sections.sequence_encoders import (
-    DINEncoder,
-    MultiWindowDINEncoder,
-    PoolingEncoder,
-    SelfAttentionEncoder,
-    SeqEncoderConfig,
-    SimpleAttention,
-)
-from penstock.models.sections.similarity import Similarity
-from penstock.models.sections.towers import (
-    BayesTaskTower,
-    DATTower,
-    DINTower,
-    FusionMTLTower,
-    FusionSubTaskConfig,
-    HSTUUserTower,
-    InterventionTaskTower,
-    MINDUserTower,
-    MultiWindowDINTower,
-    TaskTower,
-    Tower,
-    UserSeqCombineMethod,
-)
+from penstock.models.sections.towers import TowerOptions
 
-__all__ = [
-    "CIN",
-    "DAT",
-    "DBMTL",
-    "DC2VR",
-    "DCNV1",
-    "DCNV2",
-    "DLRM",
-    "DSSM",
-    "DSSMV2",
-    "HSTU",
-    "MIND",
-    "MLP",
-    "PLE",
-    "STU",
-    "TDM",
-    "B2ICapsule",
-    "BayesTaskTower",
-    "BinaryCrossEntropy",
-    "BinaryFocalLoss",
-    "ContrastiveConfig",
-    "Cross",
-    "CrossV2",
-    "CustomLoss",
-    "DATTower",
-    "DINEncoder",
-    "DINTower",
-    "DeepFM",
-    "DlrmHSTU",
-    "ExtractionNetwork",
-    "FaissKmeansConfig",
-    "FeatureGroupConfig",
-    "FeatureGroupType",
-    "FusionMTLTower",
-    "FusionSubTaskConfig",
-    "GRActionEncoder",
-    "GRContentEncoder",
-    "GRContextualInterleavePreprocessor",
-    "GRContextualPreprocessor",
-    "GRContextualizedMLP",
-    "GRInputPreprocessor",
-    "GRL2NormPostprocessor",
-    "GRLayerNormPostprocessor",
-    "GRMLPContentEncoder",
-    "GROutputPostprocessor",
-    "GRPadContentEncoder",
-    "GRParameterizedContextualizedMLP",
-    "GRPositionalEncoder",
-    "GRSimpleActionEncoder",
-    "GRSimpleContextualizedMLP",
-    "GRSliceContentEncoder",
-    "GRTimestampLayerNormPostprocessor",
-    "GRUIHPreprocessor",
-    "GroupedModel",
-    "HSTUMatch",
-    "HSTUUserTower",
-    "InterventionTaskTower",
-    "JRCLoss",
-    "Kernel",
-    "L2Loss",
-    "LossConfig",
-    "MINDUserTower",
-    "MMoE",
-    "MaskBlock",
-    "MaskNet",
-    "MaskNetModule",
-    "ModelConfig",
-    "MultiTower",
-    "MultiTowerDIN",
-    "MultiWindowDINEncoder",
-    "MultiWindowDINTower",
-    "PEPNet",
-    "PoolingEncoder",
-    "RocketLaunching",
-    "SelfAttentionEncoder",
-    "SeqEncoderConfig",
-    "SeqGroupConfig",
-    "SidCandidateOutputConfig",
-    "SidCommitmentLoss",
-    "SidContrastiveLoss",
-    "SidReconLoss",
-    "SidRqkmeans",
-    "SidRqvae",
-    "Similarity",
-    "SimpleAttention",
-    "SimpleMultiTask",
-    "SinkhornConfig",
-    "SoftmaxCrossEntropy",
-    "TaskTower",
-    "Tower",
-    "UltraHSTU",
-    "UserSeqCombineMethod",
-    "VariationalDropout",
-    "WideAndDeep",
-    "WuKong",
-    "WuKongLayer",
-    "xDeepFM",
-]
+
+class Kernel(StrEnum):
+    """Which implementation of the attention kernels to use."""
+
+    TRITON = "TRITON"
+    PYTORCH = "PYTORCH"
+    CUTLASS = "CUTLASS"
+
+
+class ModelRow(NamedTuple):
+    """One model: its options, and where it is built, as "package.module:attribute"; empty: not available yet."""
+
+    section: type[Section]
+    path: str = ""
+    refused: bool = False
+
+
+MODELS: Mapping[str, ModelRow] = {
+    "dlrm": ModelRow(DLRM),
+    "deepfm": ModelRow(DeepFM, "penstock.models.deepfm:DeepFM"),
+    "multi_tower": ModelRow(MultiTower),
+    "multi_tower_din": ModelRow(MultiTowerDIN),
+    "mask_net": ModelRow(MaskNet),
+    "wide_and_deep": ModelRow(WideAndDeep, "penstock.models.wide_and_deep:WideAndDeep"),
+    "dcn_v1": ModelRow(DCNV1),
+    "dcn_v2": ModelRow(DCNV2),
+    "xdeepfm": ModelRow(xDeepFM),
+    "wukong": ModelRow(WuKong),
+    "simple_multi_task": ModelRow(SimpleMultiTask, "penstock.models.multi_task:SimpleMultiTask"),
+    "mmoe": ModelRow(MMoE, "penstock.models.mmoe:MMoE"),
+    "dbmtl": ModelRow(DBMTL),
+    "ple": ModelRow(PLE),
+    "dc2vr": ModelRow(DC2VR),
+    "dlrm_hstu": ModelRow(DlrmHSTU),
+    "pepnet": ModelRow(PEPNet),
+    "ultra_hstu": ModelRow(UltraHSTU, refused=True),
+    "dssm": ModelRow(DSSM),
+    "dssm_v2": ModelRow(DSSMV2),
+    "dat": ModelRow(DAT),
+    "hstu_match": ModelRow(HSTUMatch),
+    "mind": ModelRow(MIND),
+    "tdm": ModelRow(TDM),
+    "rocket_launching": ModelRow(RocketLaunching),
+    "sid_rqvae": ModelRow(SidRqvae, refused=True),
+    "sid_rqkmeans": ModelRow(SidRqkmeans, refused=True),
+}
+"""The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
+
+
+class _ModelOptions(Section):
+    """What is said of every model."""
+
+    feature_groups: list[FeatureGroupConfig] = []
+    """Which features enter the model, and joined in which way."""
+
+    num_class: PositiveInt = 1
+    """Number of classes of the label."""
+
+    losses: list[LossConfig] = []
+    """What is minimised, where the model has one task."""
+
+    metrics: list[MetricConfig] = []
+    """What evaluation measures, where the model has one task."""
+
+    train_metrics: list[TrainMetricConfig] = []
+    """What is followed during training, where the model has one task."""
+
+    variational_dropout: Annotated[VariationalDropout | None, Later("variational_dropout")] = None
+    """Learned dropout rates that tell which features matter."""
+
+    kernel: Annotated[Kernel, Later("a kernel other than PYTORCH", harmless=True)] = Kernel.PYTORCH
+    """Which implementation of the attention kernels to use; falls back to PYTORCH on CPU."""
+
+    use_pareto_loss_weight: bool = False
+    """Find the weights of the tasks' losses at each step, so that no task gets worse."""
+
+
+def _field(name: str, row: ModelRow) -> Any:
+    kind: Any = row.section | None
+    if row.refused:
+        kind = Annotated[kind, Refused(f"the model {name} is not supported")]
+    elif not row.path:
+        kind = Annotated[kind, Later(f"the model {name}")]
+    return kind, None
+
+
+if TYPE_CHECKING:
+    _WithModels = _ModelOptions
+else:
+    _WithModels = create_model(
+        "_WithModels", __base__=_ModelOptions, **{name: _field(name, row) for name, row in MODELS.items()}
+    )
+
+
+class ModelConfig(_WithModels):
+    """What is learned, on which features, and how well it does."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"model": tuple(MODELS)}
+    required_one_of: ClassVar[tuple[str, ...]] = ("model",)
+
+    @property
+    def task_towers(self) -> Sequence[TowerOptions]:
+        """The towers of the chosen model; none where it has one task."""
+        chosen = self.chosen("model")
+        return getattr(chosen[1], "task_towers", []) if chosen is not None else []
+
+    def binary_labels(self, label_fields: Sequence[str]) -> tuple[str, ...]:
+        """The labels that a loss needs within 0 and 1: of a model with one task the first, of towers their own."""
+        towers = self.task_towers
+        tasks = [(tower.label_name, tower.losses) for tower in towers if hasattr(tower, "label_name")]
+        tasks += [(label, self.losses) for label in label_fields[:1]]
+        labels = [label for label, losses in tasks if any(loss.needs_binary_label for loss in losses)]
+        return tuple(dict.fromkeys(labels))
+
+    def masks(self) -> dict[str, int]:
+        """The mask columns of towers, with their numbers of classes."""
+        return {tower.mask_name: tower.num_class for tower in self.task_towers if tower.mask_name is not None}
+
+    def session_names(self) -> tuple[str, ...]:
+        """The features or columns that tell sessions apart, for losses that compare rows of one session."""
+        of_tasks = [self.losses, *(tower.losses for tower in self.task_towers)]
+        jrc_losses = [loss.jrc_loss for losses in of_tasks for loss in losses]
+        return tuple(dict.fromkeys(jrc.session_name for jrc in jrc_losses if jrc is not None))

@@ -1,9 +1,19 @@
 """Options of the building blocks that several models share."""
 
+from enum import StrEnum
+
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import Section
 from penstock.config.values import DropoutRatio
+
+
+class Similarity(StrEnum):
+    """How two vectors are compared."""
+
+    COSINE = "COSINE"
+    INNER_PRODUCT = "INNER_PRODUCT"
+    EUCLID = "EUCLID"
 
 
 class MLP(Section):

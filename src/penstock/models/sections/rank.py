@@ -7,8 +7,7 @@ from pydantic import PositiveInt
 
 from penstock.config.section import Section
 from penstock.models.sections.groups import FeatureGroupType, GroupedModel
-from penstock.models.sections.layers import CIN, MLP, Cross, CrossV2, MaskNetModule, WuKongLayer
-from penstock.models.sections.similarity import Similarity
+from penstock.models.sections.layers import CIN, MLP, Cross, CrossV2, MaskNetModule, Similarity, WuKongLayer
 from penstock.models.sections.towers import DINTower, Tower
 
 

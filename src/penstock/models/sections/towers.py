@@ -7,10 +7,10 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Section
 from penstock.config.values import DropoutRatio, Probability
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, B2ICapsule
 from penstock.models.sections.losses import LossConfig
-from penstock.tensors.sections.metrics import MetricConfig, TrainMetricConfig
 
 
 class Tower(Section):

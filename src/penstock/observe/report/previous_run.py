@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock.models.sections.model import ModelConfig
+from penstock.models.sections import ModelConfig
 from penstock.observe.report.run_record import RunRecord, read_run
 from penstock.run.model_dir import ModelDir
 from penstock.run.run_file import written_config

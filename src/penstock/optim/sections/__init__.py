@@ -1,75 +1,433 @@
-"""Options of optimizers and learning-rate schedules."""
+"""Options of optimizers: of embedding tables, which update in the backward pass, and of everything else.
 
-from penstock.optim.sections.dense import (
-    AdadeltaOptimizer,
-    AdagradOptimizer,
-    AdamOptimizer,
-    AdamWOptimizer,
-    CustomOptimizer,
-    DenseOptimizer,
-    EMAConfig,
-    PartOptimizer,
-    RMSpropOptimizer,
-    SGDOptimizer,
-)
+A section knows the class that does the work, its arguments, where it can run and what state it keeps.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self, get_args
+
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from penstock.config.custom import CustomPart
+from penstock.config.errors import Problem
+from penstock.config.markers import Ignored, Refused
+from penstock.config.section import Section
 from penstock.optim.sections.schedules import (
-    ConstantLR,
-    CosineAnnealingLR,
-    CosineAnnealingWarmRestartsLR,
-    CustomLR,
-    ExponentialDecayLR,
-    ManualStepLR,
-    MetricMode,
-    ReduceOnPlateauLR,
+    LearningRate,
+    MomentDecay,
     ScheduleOptions,
-    minimum_problem,
-)
-from penstock.optim.sections.sparse import (
-    FusedAdadeltaOptimizer,
-    FusedAdagradOptimizer,
-    FusedAdamOptimizer,
-    FusedLAMBOptimizer,
-    FusedLarsSGDOptimizer,
-    FusedPartialRowWiseAdamOptimizer,
-    FusedPartialRowWiseLAMBOptimizer,
-    FusedRMSpropOptimizer,
-    FusedRowWiseAdagradOptimizer,
-    FusedSGDOptimizer,
-    SparseOptimizer,
-    WeightDecayMode,
+    WeightDecay,
+    refuse_unusable_rate,
 )
 
-__all__ = [
-    "AdadeltaOptimizer",
-    "AdagradOptimizer",
-    "AdamOptimizer",
-    "AdamWOptimizer",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestartsLR",
-    "CustomLR",
-    "CustomOptimizer",
-    "DenseOptimizer",
-    "EMAConfig",
-    "ExponentialDecayLR",
-    "FusedAdadeltaOptimizer",
-    "FusedAdagradOptimizer",
-    "FusedAdamOptimizer",
-    "FusedLAMBOptimizer",
-    "FusedLarsSGDOptimizer",
-    "FusedPartialRowWiseAdamOptimizer",
-    "FusedPartialRowWiseLAMBOptimizer",
-    "FusedRMSpropOptimizer",
-    "FusedRowWiseAdagradOptimizer",
-    "FusedSGDOptimizer",
-    "ManualStepLR",
-    "MetricMode",
-    "PartOptimizer",
-    "RMSpropOptimizer",
-    "ReduceOnPlateauLR",
-    "SGDOptimizer",
-    "ScheduleOptions",
-    "SparseOptimizer",
-    "WeightDecayMode",
-    "minimum_problem",
-]
+_FUSED = Ignored("the implementation is chosen by the device")
+
+
+class DenseOptions(Section):
+    """What every dense optimizer says."""
+
+    torch_class: ClassVar[str]
+    """The name of its class in torch.optim."""
+
+    lr: LearningRate = 0.002
+    """Base learning rate."""
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of the class."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "fused"}
+
+
+class SGDOptimizer(DenseOptions):
+    """Gradient descent with momentum."""
+
+    torch_class = "SGD"
+
+    momentum: MomentDecay = 0.9
+    """Share of the last update that is kept."""
+
+    dampening: MomentDecay = 0.0
+    """Share of the gradient that does not enter the momentum."""
+
+    nesterov: bool = False
+    """Look ahead along the momentum."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+    @model_validator(mode="after")
+    def _nesterov_looks_along_the_momentum(self) -> Self:
+        if self.nesterov and (not self.momentum or self.dampening):
+            raise ValueError("nesterov needs a momentum above 0 and no dampening")
+        return self
+
+
+class AdagradOptimizer(DenseOptions):
+    """Adagrad."""
+
+    torch_class = "Adagrad"
+
+    initial_accumulator_value: NonNegativeFloat = 0.0
+    """Where the accumulators start."""
+
+    eps: PositiveFloat = 1e-10
+    """Keeps the division finite."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+
+class AdamOptions(DenseOptions):
+    """What Adam and AdamW say."""
+
+    beta1: MomentDecay = 0.9
+    """Decay of the mean of gradients."""
+
+    beta2: MomentDecay = 0.999
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveFloat = 1e-08
+    """Keeps the division finite."""
+
+    amsgrad: bool = False
+    """Divide by the largest second moment so far."""
+
+    fused: Annotated[bool, _FUSED] = False
+    """Of the old schema."""
+
+    def arguments(self) -> dict[str, Any]:
+        rest = super().arguments()
+        return {"betas": (rest.pop("beta1"), rest.pop("beta2")), **rest}
+
+    @model_validator(mode="after")
+    def _first_step_is_finite(self) -> Self:
+        refuse_unusable_rate(self.lr, self.beta1)
+        return self
+
+
+class AdamOptimizer(AdamOptions):
+    """Adam."""
+
+    torch_class = "Adam"
+
+
+class AdamWOptimizer(AdamOptions):
+    """Adam with weight decay apart from the gradient."""
+
+    torch_class = "AdamW"
+
+
+class AdadeltaOptimizer(DenseOptions):
+    """Adadelta."""
+
+    torch_class = "Adadelta"
+
+    rho: MomentDecay = 0.95
+    """Decay of the means."""
+
+    eps: PositiveFloat = 1e-06
+    """Keeps the division finite."""
+
+
+class RMSpropOptimizer(DenseOptions):
+    """RMSprop."""
+
+    torch_class = "RMSprop"
+
+    alpha: MomentDecay = 0.99
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveFloat = 1e-08
+    """Keeps the division finite."""
+
+
+class CustomOptimizer(CustomPart):
+    """A `torch.optim.Optimizer` of one's own, made with parameters, lr and its options."""
+
+    lr: LearningRate = 0.002
+    """Base learning rate."""
+
+
+class DenseOptimizerOptions(ScheduleOptions):
+    """One dense optimizer and its schedule."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "optimizer": (
+            "sgd_optimizer",
+            "adagrad_optimizer",
+            "adam_optimizer",
+            "adamw_optimizer",
+            "adadelta_optimizer",
+            "rmsprop_optimizer",
+            "custom_optimizer",
+        ),
+        **ScheduleOptions.one_of,
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
+
+    sgd_optimizer: SGDOptimizer | None = None
+    adagrad_optimizer: AdagradOptimizer | None = None
+    adam_optimizer: AdamOptimizer | None = None
+    adamw_optimizer: AdamWOptimizer | None = None
+    adadelta_optimizer: AdadeltaOptimizer | None = None
+    rmsprop_optimizer: RMSpropOptimizer | None = None
+    custom_optimizer: CustomOptimizer | None = None
+
+
+def _pattern(text: str) -> str:
+    if not text:
+        raise ValueError("is empty; it must match the whole name of a parameter, such as '.*deep.*'")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is '{text}', which is no regular expression: {error}") from error
+    return text
+
+
+class PartOptimizer(DenseOptimizerOptions):
+    """Another optimizer for some of the parameters."""
+
+    regex_pattern: Annotated[str, AfterValidator(_pattern)]
+    """Parameters whose whole name matches belong to this part; the first match wins."""
+
+
+class EMAConfig(Section):
+    """A running mean of the parameters, used in evaluation and export."""
+
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """How much of the mean is kept at each step; with 1 it would never move."""
+
+
+class DenseOptimizer(DenseOptimizerOptions):
+    """How everything that is not an embedding table learns."""
+
+    part_optimizers: list[PartOptimizer] = []
+    """Other optimizers for some of the parameters."""
+
+    ema: EMAConfig | None = None
+    """A running mean of the parameters."""
+
+
+SPARSE_PATH = "train_config.sparse_optimizer"
+
+
+class WeightDecayMode(StrEnum):
+    """How weight decay enters the update."""
+
+    NONE = "NONE"
+    L2 = "L2"
+    DECOUPLE = "DECOUPLE"
+
+
+class FusedOptions(Section):
+    """What every fused optimizer says."""
+
+    kernel: ClassVar[str] = ""
+    """The name in torchrec.optim of what the kernel does; empty: no kernel updates tables this way."""
+
+    on_cpu: ClassVar[bool] = True
+    """Whether it can run on CPU too."""
+
+    instead: ClassVar[str] = ""
+    """What comes nearest where it cannot run."""
+
+    state_per_weight: ClassVar[float | None] = None
+    """Bytes of state beside each byte of a table; None: one number for each row instead."""
+
+    lr: LearningRate = 0.002
+    """Base learning rate."""
+
+    gradient_clipping: bool = False
+    """Clip each gradient value to max_gradient."""
+
+    max_gradient: PositiveFloat = 1.0
+    """Largest absolute gradient value."""
+
+    def kernel_settings(self) -> dict[str, Any]:
+        """What the kernel is given beside rate and clipping."""
+        own = [name for name in type(self).model_fields if name not in FusedOptions.model_fields]
+        return {name: getattr(self, name) for name in own}
+
+    def device_problems(self, device_type: str) -> Iterator[tuple[str, str]]:
+        """Why it cannot train tables on a kind of device ('cpu', 'cuda'): a key below it, and what is wrong."""
+        if not self.kernel:
+            yield "", f"no kernel updates embedding tables this way; use {self.instead}"
+        elif device_type == "cpu" and not self.on_cpu:
+            yield "", f"has a kernel on GPU alone; on CPU use {self.instead}"
+
+
+class FusedMomentOptions(FusedOptions):
+    """What the fused optimizers with two moments say."""
+
+    beta1: MomentDecay = 0.9
+    """Decay of the mean of gradients."""
+
+    beta2: MomentDecay = 0.999
+    """Decay of the mean of squared gradients."""
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedSGDOptimizer(FusedOptions):
+    """Plain gradient descent."""
+
+    kernel, state_per_weight = "SGD", 0.0
+
+
+class FusedAdagradOptimizer(FusedOptions):
+    """Adagrad with one accumulator for each value."""
+
+    kernel, state_per_weight = "Adagrad", 1.0
+
+    initial_accumulator_value: NonNegativeFloat = 0.0
+    """Where the accumulators start."""
+
+    def kernel_settings(self) -> dict[str, Any]:
+        return {}  # the kernel starts accumulators at 0; others are filled after it is built
+
+
+class FusedRowWiseAdagradOptimizer(FusedOptions):
+    """Adagrad with one accumulator for each row."""
+
+    kernel = "RowWiseAdagrad"
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+    weight_decay_mode: WeightDecayMode = WeightDecayMode.NONE
+    """NONE, L2 (in the gradient) or DECOUPLE (in the weights)."""
+
+    def kernel_settings(self) -> dict[str, Any]:
+        return super().kernel_settings() if self.weight_decay else {}
+
+    def device_problems(self, device_type: str) -> Iterator[tuple[str, str]]:
+        if self.weight_decay and device_type == "cpu":
+            message = f"is {self.weight_decay}; the CPU kernel ignores it; remove it, or use adam_optimizer"
+            yield "weight_decay", message
+        elif self.weight_decay and self.weight_decay_mode is WeightDecayMode.NONE:
+            message = "but weight_decay_mode NONE ignores it; set L2 or DECOUPLE, or remove it"
+            yield "weight_decay", f"is {self.weight_decay}, {message}"
+
+
+class FusedAdamOptimizer(FusedMomentOptions):
+    """Adam."""
+
+    kernel, state_per_weight = "Adam", 2.0
+
+
+class FusedPartialRowWiseAdamOptimizer(FusedMomentOptions):
+    """Adam with one second moment for each row."""
+
+    kernel, on_cpu, instead, state_per_weight = "PartialRowWiseAdam", False, "adam_optimizer", 1.25
+
+
+class FusedLAMBOptimizer(FusedMomentOptions):
+    """LAMB."""
+
+    kernel, on_cpu, instead, state_per_weight = "LAMB", False, "adam_optimizer", 2.0
+
+
+class FusedPartialRowWiseLAMBOptimizer(FusedMomentOptions):
+    """LAMB with one second moment for each row."""
+
+    kernel, on_cpu, instead, state_per_weight = "PartialRowWiseLAMB", False, "adam_optimizer", 1.25
+
+
+class FusedLarsSGDOptimizer(FusedOptions):
+    """LARS."""
+
+    kernel, on_cpu, instead, state_per_weight = "LarsSGD", False, "sgd_optimizer", 1.0
+
+    momentum: MomentDecay = 0.9
+    """Share of the last update that is kept."""
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedAdadeltaOptimizer(FusedOptions):
+    """Adadelta."""
+
+    instead = "adagrad_optimizer"
+
+    rho: MomentDecay = 0.95
+    """Decay of the means."""
+
+    eps: PositiveFloat = 1e-06
+    """Keeps the division finite."""
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+
+class FusedRMSpropOptimizer(FusedOptions):
+    """RMSprop."""
+
+    instead = "adam_optimizer"
+
+    alpha: MomentDecay = 0.99
+    """Decay of the mean of squared gradients."""
+
+    eps: PositiveFloat = 1e-08
+    """Keeps the division finite."""
+
+    weight_decay: WeightDecay = 0.0
+    """Pull of the weights towards 0."""
+
+
+class SparseOptimizer(ScheduleOptions):
+    """How embedding tables learn."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "optimizer": (
+            "sgd_optimizer",
+            "adagrad_optimizer",
+            "adam_optimizer",
+            "lars_sgd_optimizer",
+            "lamb_optimizer",
+            "partial_rowwise_lamb_optimizer",
+            "partial_rowwise_adam_optimizer",
+            "rowwise_adagrad_optimizer",
+            "adadelta_optimizer",
+            "rmsprop_optimizer",
+        ),
+        **ScheduleOptions.one_of,
+    }
+    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
+
+    sgd_optimizer: FusedSGDOptimizer | None = None
+    adagrad_optimizer: FusedAdagradOptimizer | None = None
+    rowwise_adagrad_optimizer: FusedRowWiseAdagradOptimizer | None = None
+    adam_optimizer: FusedAdamOptimizer | None = None
+    lars_sgd_optimizer: FusedLarsSGDOptimizer | None = None
+    lamb_optimizer: FusedLAMBOptimizer | None = None
+    partial_rowwise_lamb_optimizer: FusedPartialRowWiseLAMBOptimizer | None = None
+    partial_rowwise_adam_optimizer: FusedPartialRowWiseAdamOptimizer | None = None
+    adadelta_optimizer: FusedAdadeltaOptimizer | None = None
+    rmsprop_optimizer: FusedRMSpropOptimizer | None = None
+    custom_optimizer: Annotated[
+        CustomOptimizer | None,
+        Refused(
+            "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
+        ),
+    ] = None
+
+    def problems(self, device_type: str) -> Iterator[Problem]:
+        """Why tables cannot be trained so on this kind of device ('cpu', 'cuda'), and what to use instead."""
+        chosen = self.chosen("optimizer")
+        if chosen is None:
+            fields = [(name, type(self).model_fields[name].annotation) for name in self.one_of["optimizer"]]
+            everywhere = [name for name, kind in fields if (own := get_args(kind)[0]).kernel and own.on_cpu]
+            yield Problem(SPARSE_PATH, f"choose an optimizer: {', '.join(everywhere)}")
+            return
+        for key, message in chosen[1].device_problems(device_type):
+            yield Problem(".".join(filter(None, (SPARSE_PATH, chosen[0], key))), message)
+
+    def needs_device(self) -> bool:
+        """Whether it depends on the kind of device if tables can be trained so."""
+        return list(self.problems("cpu")) != list(self.problems("cuda"))

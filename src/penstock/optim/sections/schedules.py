@@ -4,11 +4,40 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.custom import CustomPart
 from penstock.config.section import Section
-from penstock.optim.sections.numbers import LearningRate
+
+_LARGEST_FLOAT32 = 3.4028234e38
+
+
+def _finite_in_float32(value: float) -> float:
+    if value > _LARGEST_FLOAT32:
+        raise ValueError(
+            f"is {value}, which is infinite in the float32 of parameters; the largest is {_LARGEST_FLOAT32}"
+        )
+    return value
+
+
+def refuse_unusable_rate(lr: float, beta1: float = 0.0) -> None:
+    """ValueError for a rate that is infinite in float32 once Adam has divided it by 1 - beta1, as at its first step."""
+    largest = _LARGEST_FLOAT32 * (1.0 - beta1)
+    if lr > largest:
+        divided = f" when divided by 1 - beta1 ({1.0 - beta1:.3g})" if beta1 else ""
+        raise ValueError(
+            f"lr is {lr}, which is infinite in the float32 of parameters{divided}; the largest is {largest:.4g}"
+        )
+
+
+LearningRate = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
+"""A rate from 0 on that a parameter can still be multiplied by."""
+
+WeightDecay = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
+"""A pull towards 0, from 0 on, that a parameter can still be multiplied by."""
+
+MomentDecay = Annotated[float, Field(ge=0, lt=1)]
+"""The share of a running mean or an update that is kept; with 1 a mean would never learn, an update never fade."""
 
 
 class ConstantLR(Section):
@@ -126,6 +155,18 @@ def minimum_problem(schedule: Section, base: float, base_name: str = "lr") -> st
     if not 0.0 < base < minimum:
         return None
     return f"is {minimum}, above {base_name} {base}, from which the schedule goes down; lower one or raise the other"
+
+
+def warm_up_problem(schedule: Section, base: float, base_name: str) -> str | None:
+    """What is wrong with a warm-up that falls or has no steps."""
+    if not isinstance(schedule, WarmupOptions) or not schedule.warmup_learning_rate:
+        return None
+    start = schedule.warmup_learning_rate
+    if not schedule.warmup_size:
+        return f"is {start}, but the warm-up has no steps; set warmup_size"
+    if 0.0 < base < start:
+        return f"is {start}, above {base_name} {base}, to which a warm-up rises; lower one or raise the other"
+    return None
 
 
 class CustomLR(CustomPart):

@@ -1,0 +1,370 @@
+"""Tensors on disk: safetensors files written and read by torch.distributed.checkpoint, block by block.
+
+Our own storage, because that of torch holds a copy of all tables while it writes. Values are streamed, and
+checksums are taken on the way.
+"""
+
+import dataclasses
+import json
+import os
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.planner import (
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+)
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
+from torch.futures import Future
+
+from penstock.checkpoint.manifest import FileRecord, PieceRecord, TensorRecord
+from penstock.config.errors import CheckpointError
+from penstock.runtime.durable import BLOCK_BYTES, flush_to_disk
+
+_CODES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in _CODES}
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name of a dtype as manifests spell it: float32, int64."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_named(name: str) -> torch.dtype:
+    """The dtype of a name; only those that a file can hold."""
+    return _DTYPES[name]
+
+
+def can_hold(dtype: torch.dtype) -> bool:
+    """Whether the format has a code for this dtype."""
+    return dtype in _CODES
+
+
+def encode_header(entries: Sequence[tuple[str, torch.dtype, Sequence[int], int]]) -> bytes:
+    """The opening bytes of a file that holds `entries` (name, dtype, shape, size in bytes) in this order."""
+    header: dict[str, Any] = {}
+    start = 0
+    for name, dtype, shape, size_bytes in entries:
+        header[name] = {
+            "dtype": _CODES[dtype],
+            "shape": list(shape),
+            "data_offsets": [start, start + size_bytes],
+        }
+        start += size_bytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def value_blocks(tensor: torch.Tensor) -> Iterator[memoryview]:
+    """The values of a tensor as bytes, a block of rows at a time, so that no table is ever copied."""
+    if tensor.numel() == 0:
+        return
+    rows = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
+    row_bytes = rows[0].numel() * rows.element_size()
+    for block in torch.split(rows, max(1, BLOCK_BYTES // row_bytes)):
+        yield block.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
+class SafetensorsReader(StorageReader):
+    """Reads pieces of tensors below `directory` into tensors that exist already."""
+
+    def __init__(self, directory: Path, tensors: Mapping[str, TensorRecord]) -> None:
+        self.directory = directory
+        self.tensors = tensors
+        self._pieces = {
+            MetadataIndex(name, piece.offsets): piece
+            for name, tensor in tensors.items()
+            for piece in tensor.pieces
+        }
+
+    def read_metadata(self) -> Metadata:
+        """What the engine plans with."""
+        return Metadata({name: _metadata(tensor) for name, tensor in self.tensors.items()})
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Fill this rank's tensors."""
+        by_file: dict[str, list[ReadItem]] = {}
+        for item in plan.items:
+            by_file.setdefault(self._pieces[item.storage_index].file, []).append(item)
+        for file, items in by_file.items():
+            with (self.directory / file).open("rb", buffering=0) as stream:
+                for item in items:
+                    target = planner.resolve_tensor(item)
+                    dtype = dtype_named(self.tensors[item.storage_index.fqn].dtype)
+                    _read_box(stream, self._pieces[item.storage_index], dtype, item, target.detach())
+                    planner.commit_tensor(item, target)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """Nothing to add."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """Nothing to add."""
+        return plans
+
+    def set_up_storage_reader(
+        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
+    ) -> None:
+        """The manifest has told everything."""
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """A reader serves one load."""
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Any directory will do."""
+        return True
+
+
+def _metadata(tensor: TensorRecord) -> TensorStorageMetadata:
+    chunks = [
+        ChunkStorageMetadata(torch.Size(piece.offsets), torch.Size(piece.shape)) for piece in tensor.pieces
+    ]
+    return TensorStorageMetadata(
+        TensorProperties(dtype_named(tensor.dtype)), torch.Size(tensor.shape), chunks
+    )
+
+
+def _read_box(
+    stream: BinaryIO, piece: PieceRecord, dtype: torch.dtype, item: ReadItem, target: torch.Tensor
+) -> None:
+    """Copy the wanted part of a stored piece into `target`, a block of rows at a time."""
+    if target.numel() == 0:
+        return
+    target = target.reshape(1) if target.dim() == 0 else target
+    first_row, num_rows, row_shape = sum(item.storage_offsets[:1]), target.size(0), piece.shape[1:]
+    row_bytes = torch.Size(row_shape).numel() * dtype.itemsize
+    rows_per_block = max(1, BLOCK_BYTES // row_bytes)
+    stream.seek(piece.start_byte + first_row * row_bytes)
+    for done in range(0, num_rows, rows_per_block):
+        count = min(rows_per_block, num_rows - done)
+        values = torch.frombuffer(_read(stream, count * row_bytes), dtype=dtype).view(count, *row_shape)
+        target.narrow(0, done, count).copy_(_columns(values, item.storage_offsets[1:], item.lengths[1:]))
+
+
+def _columns(rows: torch.Tensor, offsets: Sequence[int], lengths: Sequence[int]) -> torch.Tensor:
+    """The wanted part of whole rows."""
+    for dimension, (offset, length) in enumerate(zip(offsets, lengths, strict=True), start=1):
+        rows = rows.narrow(dimension, offset, length)
+    return rows
+
+
+def _read(stream: BinaryIO, num_bytes: int) -> bytearray:
+    buffer = bytearray(num_bytes)
+    view, filled = memoryview(buffer), 0
+    while filled < num_bytes:
+        count = stream.readinto(view[filled:])  # type: ignore[attr-defined]  # an unbuffered file has it
+        if not count:
+            raise CheckpointError(
+                f"{stream.name}: ends after {stream.tell()} bytes, in the middle of a tensor"
+            )
+        filled += count
+    return buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a rank tells the first rank about one piece."""
+
+    piece: PieceRecord
+    file: FileRecord
+
+
+class SafetensorsWriter(StorageWriter):
+    """Writes pieces of tensors below `directory`; `files` and `tensors` are filled on the first rank."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.files: dict[str, FileRecord] = {}
+        self.tensors: dict[str, TensorRecord] = {}
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Write this rank's file, if it has anything to write."""
+        done: Future[list[WriteResult]] = Future()
+        done.set_result(
+            _write_file(self.directory / plan.storage_data, plan.items, planner) if plan.items else []
+        )
+        return done
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """Collect what all ranks wrote; called on the first rank."""
+        pieces: dict[str, list[PieceRecord]] = {}
+        for result in (result for of_rank in results for result in of_rank):
+            written: _Written = result.storage_data
+            pieces.setdefault(result.index.fqn, []).append(written.piece)
+            self.files[written.piece.file] = written.file
+        for name, stored in metadata.state_dict_metadata.items():
+            assert isinstance(stored, TensorStorageMetadata), "only tensors are given to the engine"
+            dtype = dtype_name(stored.properties.dtype)
+            self.tensors[name] = TensorRecord(tuple(stored.size), dtype, tuple(pieces[name]))
+
+    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
+        """Give every rank its file name."""
+        return [
+            dataclasses.replace(plan, storage_data=f"rank-{rank:05}.safetensors")
+            for rank, plan in enumerate(plans)
+        ]
+
+    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+        """Nothing to add on a rank alone."""
+        return plan
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """The directory exists already."""
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """A writer serves one save."""
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Any directory will do."""
+        return True
+
+
+def _write_file(path: Path, items: list[WriteItem], planner: SavePlanner) -> list[WriteResult]:
+    """Write the items into one file; wide dtypes first, so that all values are aligned."""
+    items = sorted(items, key=lambda item: (-_dtype(item).itemsize, item.index.fqn, _offsets(item)))
+    header = encode_header(
+        [(_piece_name(item), _dtype(item), _shape(item), _size_bytes(item)) for item in items]
+    )
+    crc, start_byte, pieces = zlib.crc32(header), len(header), []
+    with path.open("xb") as stream:
+        stream.write(header)
+        for item in items:
+            pieces.append(PieceRecord(_offsets(item), _shape(item), path.name, start_byte))
+            tensor = planner.resolve_data(item)
+            assert isinstance(tensor, torch.Tensor), "only tensors are given to the engine"
+            for block in value_blocks(tensor):
+                crc = zlib.crc32(block, crc)
+                start_byte += stream.write(block)
+        flush_to_disk(stream)
+    file = FileRecord(start_byte, crc)
+    return [
+        WriteResult(index=item.index, size_in_bytes=_size_bytes(item), storage_data=_Written(piece, file))
+        for item, piece in zip(items, pieces, strict=True)
+    ]
+
+
+def _piece_name(item: WriteItem) -> str:
+    """The tensor's name, with the piece's place when it is not the whole."""
+    data = item.tensor_data
+    assert data is not None
+    whole = data.chunk.sizes == data.size
+    return item.index.fqn if whole else f"{item.index.fqn}@{','.join(map(str, _offsets(item)))}"
+
+
+def _dtype(item: WriteItem) -> torch.dtype:
+    assert item.tensor_data is not None
+    return item.tensor_data.properties.dtype
+
+
+def _shape(item: WriteItem) -> tuple[int, ...]:
+    assert item.tensor_data is not None
+    return tuple(item.tensor_data.chunk.sizes)
+
+
+def _offsets(item: WriteItem) -> tuple[int, ...]:
+    assert item.tensor_data is not None
+    return tuple(item.tensor_data.chunk.offsets)
+
+
+def _size_bytes(item: WriteItem) -> int:
+    return torch.Size(_shape(item)).numel() * _dtype(item).itemsize
+
+
+def write_tensors(
+    directory: Path, tensors: Mapping[str, torch.Tensor], alone: bool
+) -> tuple[dict[str, FileRecord], dict[str, TensorRecord]]:
+    """Write tensors below `directory`; the first rank learns what was written. Every rank must call."""
+    with _without_notices():
+        _require_tensors(tensors)
+    writer = SafetensorsWriter(directory)
+    with _engine_errors(directory):
+        save(dict(tensors), storage_writer=writer, no_dist=alone)
+    return writer.files, writer.tensors
+
+
+def read_tensors(
+    directory: Path, stored: Mapping[str, TensorRecord], into: Mapping[str, torch.Tensor], alone: bool
+) -> None:
+    """Fill the tensors of `into`, whose names and shapes fit, in place. Every rank must call."""
+    with _engine_errors(directory), torch.no_grad():
+        load(dict(into), storage_reader=SafetensorsReader(directory, stored), no_dist=alone)
+
+
+def describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRecord]:
+    """Names, whole shapes and dtypes, to compare with what a checkpoint holds."""
+    with _without_notices():
+        return {
+            name: TensorRecord(tuple(tensor.size()), dtype_name(tensor.dtype))
+            for name, tensor in tensors.items()
+        }
+
+
+def _require_tensors(tensors: Mapping[str, torch.Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
+        if not can_hold(tensor.dtype):
+            raise CheckpointError(f"'{name}' has dtype {dtype_name(tensor.dtype)}, which cannot be saved")
+
+
+@contextmanager
+def _engine_errors(directory: Path) -> Iterator[None]:
+    """Turn the engine's report of what failed on which rank into one line."""
+    try:
+        with _without_notices():
+            yield
+    except CheckpointException as error:
+        rank, (reason, _) = min(error.failures.items())
+        raise CheckpointError(f"{directory}: rank {rank}: {reason}") from error
+
+
+@contextmanager
+def _without_notices() -> Iterator[None]:
+    """Leave out torch's notices about ShardedTensor, which is torchrec's choice, and a missing group."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        warnings.filterwarnings("ignore", message="Please use DTensor instead")
+        yield

@@ -1,0 +1,119 @@
+"""Batches of nothing but plain columns, in one pass.
+
+Most numbers of a batch need nothing but to be copied and looked at once: ids that are rows of their table already, and
+numbers that are used as they are. Where all features of a run read such columns, this path takes them; where one does
+not, or where a value is not as it should be, it declines, and the features parse the batch one by one as ever. So it
+can only be faster, never different.
+"""
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.features.feature import Feature, Float32Array, Int64Array
+from penstock.features.id_encoding import GivenRows
+from penstock.features.id_feature import SparseIds
+from penstock.features.raw_feature import DenseNumbers
+
+_MIN_ROWS = 256
+"""Smaller batches gain nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainColumns:
+    """Ids of F features and numbers of D features of B rows, where a batch has them."""
+
+    id_names: tuple[str, ...]
+    ids_FB: Int64Array
+    number_names: tuple[str, ...]
+    numbers_BD: Float32Array
+
+
+class FastPath:
+    """Packs the plain columns of record batches; `fast_path_of` says whether there is one."""
+
+    def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
+        self._id_names = tuple(feature.name for feature in ids)
+        self._number_names = tuple(feature.name for feature in numbers)
+        self._id_columns = tuple(feature.source.column for feature in ids)
+        self._number_columns = tuple(feature.numbers.source.column for feature in numbers)
+        self._num_table_rows = np.array([feature.table.num_rows for feature in ids], np.uint64)
+        defaults = [
+            feature.numbers.default[0] if len(feature.numbers.default) else np.nan for feature in numbers
+        ]
+        self._nulls = np.array(defaults, np.float32).view(np.uint32)
+        self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
+
+    def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
+        """The columns of a batch; None where a feature has to look at it."""
+        if batch.num_rows < _MIN_ROWS:
+            return None
+        schema, places = self._known
+        if not batch.schema.equals(schema):
+            places = self._find(batch.schema)
+            self._known = batch.schema, places
+        if places is None:
+            return None
+        with exported(batch) as address:
+            return self._copied(batch.num_rows, address, places)
+
+    def warm(self) -> None:
+        """Load and compile the kernels."""
+        nothing = np.zeros(0, np.int64)
+        with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
+            self._copied(0, address, (nothing, nothing))
+
+    def _find(self, schema: pa.Schema) -> "ColumnIndices | None":
+        """Which columns the features read; None where one is not of the type that can be copied."""
+        ids = [schema.get_field_index(name) for name in self._id_columns]
+        numbers = [schema.get_field_index(name) for name in self._number_columns]
+        wanted = [(place, pa.int64()) for place in ids] + [(place, pa.float32()) for place in numbers]
+        if any(place < 0 or schema.field(place).type != kind for place, kind in wanted):
+            return None
+        return np.array(ids, np.int64), np.array(numbers, np.int64)
+
+    def _copied(self, num_rows: int, address: int, places: "ColumnIndices") -> PlainColumns | None:
+        from penstock.features.plain_kernels import copy_ids, copy_numbers
+
+        ids_FB = np.empty((len(places[0]), num_rows), np.int64)
+        numbers_BD = np.empty((num_rows, len(places[1])), np.float32)
+        is_plain = copy_ids(address, places[0], self._num_table_rows, ids_FB) and copy_numbers(
+            address, places[1], self._nulls, numbers_BD.view(np.uint32)
+        )
+        return PlainColumns(self._id_names, ids_FB, self._number_names, numbers_BD) if is_plain else None
+
+
+ColumnIndices = tuple[Int64Array, Int64Array]
+"""Which columns of a schema are ids, and which are numbers."""
+
+
+@contextmanager
+def exported(batch: pa.RecordBatch) -> Iterator[int]:
+    """The address of a batch as Arrow's C data interface describes it, and compiled code can read it."""
+    _schema, array = batch.__arrow_c_array__()  # type: ignore[no-untyped-call]
+    yield _pointer(array, b"arrow_array")
+
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
+    """The fast path of a run; None where a feature does more than copy."""
+    ids = [feature for feature in features if isinstance(feature, SparseIds) and _copies_ids(feature)]
+    numbers = [
+        feature for feature in features if isinstance(feature, DenseNumbers) and _copies_numbers(feature)
+    ]
+    return FastPath(ids, numbers) if len(ids) + len(numbers) == len(features) else None
+
+
+def _copies_ids(feature: SparseIds) -> bool:
+    return isinstance(feature.encoding, GivenRows) and not feature.table.weighted
+
+
+def _copies_numbers(feature: DenseNumbers) -> bool:
+    return feature.width == 1 and feature.numbers.normalizer is None and len(feature.numbers.default) <= 1

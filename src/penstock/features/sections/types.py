@@ -1,0 +1,382 @@
+"""Options of every type of feature, and what they say about its embedding table."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, NonNegativeInt, PositiveInt, model_validator
+
+from penstock.config.markers import Later
+from penstock.config.section import Section
+from penstock.config.values import words
+from penstock.features.sections.options import (
+    ID_SIZES,
+    BucketOptions,
+    EmbeddingOptions,
+    NumberOptions,
+    VocabularyOptions,
+)
+
+
+class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
+    """Categorical ids: one, several, or several with weights."""
+
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"id_size": ID_SIZES}
+    required_one_of: ClassVar[tuple[str, ...]] = ("id_size",)
+
+    expression: str
+    """Where the raw value comes from: side:column, such as user:age or item:brand."""
+
+    embedding_dim: PositiveInt
+    """Width of a row of the table."""
+
+    default_value: str = ""
+    """Value of an empty or missing row; empty: such a row has no value."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+    weighted: bool = False
+    """Values come with weights: id:weight."""
+
+    value_dim: NonNegativeInt | None = None
+    """Number of values in a row; 0 or absent: any."""
+
+    fg_value_type: Annotated[str | None, Later("fg_value_type", harmless=True)] = None
+    """Type of the values before they become ids."""
+
+
+class RawFeature(NumberOptions, EmbeddingOptions):
+    """Numbers or vectors; with boundaries they become ids."""
+
+    expression: str
+    """Where the raw value comes from: side:column, such as user:age or item:price."""
+
+    default_value: str = "0"
+    """Value of an empty or missing row."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+    value_dim: PositiveInt = 1
+    """Number of values in a row."""
+
+    normalizer: str | None = None
+    """Such as method=log10,threshold=1e-10,default=-10, method=zscore, method=minmax or method=expression."""
+
+    @model_validator(mode="after")
+    def _table_has_a_width(self) -> Self:
+        if self.boundaries and self.embedding_dim is None:
+            raise ValueError("boundaries make ids, which need embedding_dim")
+        return self
+
+
+Combiner = Annotated[str, words("sum", "mean", "avg", "min", "max", "count")]
+
+
+class NormalizerOptions(Section):
+    """Numbers that are brought to a scale."""
+
+    normalizer: str | None = None
+    """Such as method=log10,threshold=1e-10,default=-10, method=zscore, method=minmax or method=expression."""
+
+
+class ComboFeature(VocabularyOptions, EmbeddingOptions):
+    """Ids of several inputs, crossed."""
+
+    expression: list[str] = []
+    """Where the raw values come from: side:column, one for each input."""
+
+    value_dim: NonNegativeInt = 0
+    """Number of values in a row; 0: any."""
+
+    default_value: str = ""
+    """Value of an empty or missing row; empty: such a row has no value."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+
+class CombineFeature(NormalizerOptions, BucketOptions, NumberOptions, EmbeddingOptions):
+    """Many values of a row, made one."""
+
+    expression: str
+    """Where the raw values come from: side:column."""
+
+    value_map: dict[str, float] = {}
+    """Numbers that texts stand for."""
+
+    combiner: Combiner = "sum"
+    """How values become one."""
+
+    default_value: str = ""
+    """Value of an empty or missing row."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+
+class LookupFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
+    """The value of a key in a map column."""
+
+    map: str
+    """Where the map comes from: side:column."""
+
+    key: str
+    """Where the key comes from: side:column."""
+
+    combiner: Combiner = "sum"
+    """How the values of several keys become one."""
+
+    need_discrete: bool = False
+    """The value is an id, not a number."""
+
+    need_key: bool = False
+    """The id is made of key and value."""
+
+    value_dim: NonNegativeInt | None = None
+    """Number of values in a row."""
+
+    value_separator: str = ","
+    """Between the numbers of one value of the map."""
+
+    default_value: str = "0"
+    """Value of a key that is not in the map."""
+
+    separator: str = "\x1d"
+    """Between the entries of the map."""
+
+    fg_value_type: str | None = None
+    """Type of the values before they become ids."""
+
+
+class MatchFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
+    """The value of two keys in a map of maps."""
+
+    nested_map: str
+    """Where the map of maps comes from: side:column."""
+
+    pkey: str
+    """Where the first key comes from: side:column, or ALL."""
+
+    skey: str
+    """Where the second key comes from: side:column, or ALL."""
+
+    need_discrete: bool = False
+    """The value is an id, not a number."""
+
+    show_pkey: bool = False
+    """The first key is part of the id."""
+
+    show_skey: bool = False
+    """The second key is part of the id."""
+
+    value_dim: NonNegativeInt | None = None
+    """Number of values in a row."""
+
+    default_value: str = "0"
+    """Value of keys that are not in the map."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+    fg_value_type: str | None = None
+    """Type of the values before they become ids."""
+
+
+class ExprFeature(NumberOptions, EmbeddingOptions):
+    """Arithmetic over columns."""
+
+    expression: str
+    """The formula, over the names of the variables."""
+
+    variables: list[str] = []
+    """Where the variables come from: side:column."""
+
+    fill_missing: float | None = None
+    """Number that stands for a missing variable; absent: the result is missing."""
+
+    value_dim: NonNegativeInt = 0
+    """Number of values in a row; 0: any."""
+
+    default_value: str = "0"
+    """Value of a row without a result."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+
+class TextNormalizeOption(StrEnum):
+    """One step of cleaning a text."""
+
+    TEXT_LOWER2UPPER = "TEXT_LOWER2UPPER"
+    TEXT_UPPER2LOWER = "TEXT_UPPER2LOWER"
+    TEXT_SBC2DBC = "TEXT_SBC2DBC"
+    TEXT_CHT2CHS = "TEXT_CHT2CHS"
+    TEXT_FILTER = "TEXT_FILTER"
+    TEXT_SPLITCHRS = "TEXT_SPLITCHRS"
+    TEXT_REMOVE_SPACE = "TEXT_REMOVE_SPACE"
+
+
+class TextNormalizer(Section):
+    """How a text is cleaned before it is cut into tokens."""
+
+    max_length: PositiveInt | None = None
+    """Characters that are looked at."""
+
+    stop_char_file: str | None = None
+    """File of characters that are left out."""
+
+    norm_options: list[TextNormalizeOption] = []
+    """The steps."""
+
+
+class TokenizeFeature(EmbeddingOptions):
+    """A text as ids of its tokens."""
+
+    expression: str
+    """Where the text comes from: side:column."""
+
+    embedding_dim: PositiveInt
+    """Width of a row of the table."""
+
+    vocab_file: str
+    """The tokenizer's vocabulary or model."""
+
+    asset_dir: str | None = None
+    """Folder of vocab_file."""
+
+    tokenizer_type: Annotated[str, words("bpe", "sentencepiece")] = "bpe"
+    """bpe or sentencepiece."""
+
+    text_normalizer: TextNormalizer | None = None
+    """How the text is cleaned first."""
+
+    default_value: str = ""
+    """Text of an empty or missing row."""
+
+    tokens_as_sequence: bool = False
+    """Tokens are steps of a sequence, not pooled."""
+
+
+class OverlapFeature(NormalizerOptions, NumberOptions, EmbeddingOptions):
+    """How much two texts have in common."""
+
+    query: str
+    """Where the first text comes from: side:column."""
+
+    title: str
+    """Where the second text comes from: side:column."""
+
+    method: Annotated[str, words("query_common_ratio", "title_common_ratio", "is_contain", "is_equal")]
+    """query_common_ratio, title_common_ratio, is_contain or is_equal."""
+
+    separator: str = "\x1d"
+    """Between the words of a text."""
+
+
+def _as_text(delimiter: str | float | None) -> str | None:
+    """Old files declare kv_delimiter as a number."""
+    return f"{delimiter:g}" if isinstance(delimiter, float | int) else delimiter
+
+
+class KvDotProduct(NormalizerOptions, NumberOptions, EmbeddingOptions):
+    """Dot product of two sets of key:value."""
+
+    query: str
+    """Where the first set comes from: side:column."""
+
+    document: str
+    """Where the second set comes from: side:column."""
+
+    kv_delimiter: Annotated[str | float | None, AfterValidator(_as_text)] = None
+    """Between a key and its value; absent: ':'. A number, as old files have it, is read as its text."""
+
+    default_value: str = "0"
+    """Value of a row where one set is missing."""
+
+    separator: str = "\x1d"
+    """Between the entries of a set."""
+
+
+class BoolMaskFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
+    """The values of a row where a mask is true."""
+
+    expression: list[str] = []
+    """Where values and mask come from: side:column, values first."""
+
+    embedding_dim: PositiveInt
+    """Width of a row of the table."""
+
+    value_dim: NonNegativeInt | None = None
+    """Number of values in a row; 0 or absent: any."""
+
+    default_value: str = ""
+    """Value of a row where nothing is left; empty: such a row has no value."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+    fg_value_type: str | None = None
+    """Type of the values before they become ids."""
+
+
+class CustomFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
+    """A feature made by the user's own code."""
+
+    operator_name: str
+    """Name of the operator, or the dotted path of a Python class."""
+
+    operator_lib_file: str
+    """File with the operator."""
+
+    operator_params: dict[str, Any] = {}
+    """What the operator receives."""
+
+    is_op_thread_safe: bool = False
+    """Whether several threads may call it at once."""
+
+    expression: list[str] = []
+    """Where the raw values come from: side:column."""
+
+    value_dim: NonNegativeInt | None = None
+    """Number of values in a row."""
+
+    default_value: str = "0"
+    """Value of an empty or missing row."""
+
+    separator: str = "\x1d"
+    """Between the values of one row."""
+
+
+WIDTH_STEP = 4
+"""The kernel of sharded tables reads rows in steps of so many numbers."""
+
+DEFAULT_ROW, UNKNOWN_ROW, FIRST_VOCABULARY_ROW = 0, 1, 2
+"""Rows of a table with a vocabulary, unless default_bucketize_value says which row is for unknown values."""
+
+
+def has_table(section: Any) -> bool:
+    """Whether the ids of a feature are looked up in a table; numbers without boundaries enter as they are."""
+    if isinstance(section, RawFeature):
+        return bool(section.boundaries)
+    return getattr(section, "embedding_dim", None) is not None
+
+
+def table_rows(section: Any) -> int | None:
+    """Rows of a feature's table; None where it has none, or where this version cannot tell."""
+    if isinstance(section, RawFeature):
+        return len(section.boundaries) + 1 if section.boundaries else None
+    if not isinstance(section, IdFeature):
+        return None
+    if section.vocab_list or section.vocab_dict:
+        return _rows_with_vocabulary(section)
+    return section.num_buckets or section.hash_bucket_size
+
+
+def _rows_with_vocabulary(section: IdFeature) -> int:
+    """One more than the largest row in use."""
+    unknown_row = section.default_bucketize_value
+    first_row = FIRST_VOCABULARY_ROW if unknown_row is None else 0
+    last_row = max(section.vocab_dict.values(), default=first_row + len(section.vocab_list) - 1)
+    return max(last_row, UNKNOWN_ROW if unknown_row is None else unknown_row) + 1

@@ -1,0 +1,127 @@
+"""Means over rows of probabilities: accuracy, log loss, normalized entropy, calibration."""
+
+import numpy as np
+
+from penstock.config.errors import DataError
+from penstock.metrics.inputs import as_array, binary_rows, class_rows
+from penstock.metrics.metric import Values, missing_class
+from penstock.metrics.sums import RowMean, RowValues, SumsMetric
+
+
+class Accuracy(RowMean):
+    """Share of rows that are predicted right.
+
+    One probability for each row: right if it reaches the threshold for a positive row, and only then. One for
+    each class: right if the class is among the `top_k` likeliest, equal ones ordered by class.
+    """
+
+    name = "accuracy"
+
+    def __init__(self, threshold: float = 0.5, top_k: int = 1) -> None:
+        super().__init__()
+        if not 0.0 <= threshold <= 1.0 or top_k < 1:
+            raise DataError(f"accuracy: threshold {threshold}, top_k {top_k}: from 0 to 1, and at least 1")
+        self._threshold, self._top_k = threshold, top_k
+        self.settings = {"threshold": threshold, "top_k": top_k}
+
+    def _row_values(self, preds: Values, target: Values) -> RowValues:
+        predictions = as_array(preds)
+        if predictions.ndim == 2 and predictions.shape[1] > 1:
+            probabilities, labels, num_left_out = class_rows(predictions, target, self.name)
+            own = np.take_along_axis(probabilities, labels[:, None], axis=1)
+            is_before = np.arange(probabilities.shape[1]) < labels[:, None]
+            num_ahead = np.count_nonzero((probabilities > own) | ((probabilities == own) & is_before), axis=1)
+            return RowValues(num_ahead < self._top_k, num_left_out)
+        rows = binary_rows(predictions, target, self.name)
+        # Compared in the precision of the predictions, so that a float32 0.7 reaches the threshold 0.7.
+        reached = rows.probabilities >= rows.probabilities.dtype.type(self._threshold)
+        return RowValues(reached == rows.is_positive, rows.num_left_out)
+
+
+class LogLoss(RowMean):
+    """Mean of -log(probability given to what happened).
+
+    Probabilities are first moved away from 0 and 1 by the precision of their type (1.2e-7 for float32), so
+    that one wrong row of full confidence costs 16, not infinity.
+    """
+
+    name = "log_loss"
+
+    def _row_values(self, preds: Values, target: Values) -> RowValues:
+        rows = binary_rows(preds, target, self.name)
+        smallest = float(np.finfo(rows.probabilities.dtype).eps)
+        probabilities = np.clip(rows.probabilities.astype(np.float64), smallest, 1.0 - smallest)
+        likelihoods = np.where(rows.is_positive, probabilities, 1.0 - probabilities)
+        return RowValues(-np.log(likelihoods), rows.num_left_out)
+
+
+class NormalizedEntropy(SumsMetric):
+    """Cross entropy of the predictions over the entropy of the share of positives.
+
+    Below 1 the predictions know more than the base rate. With rows of one class there is nothing to know, and
+    it is undefined. Probabilities are kept `eta` away from 0 and 1.
+    """
+
+    name = "normalized_entropy"
+
+    def __init__(self, eta: float = 1e-12) -> None:
+        super().__init__(
+            {
+                "cross_entropy": np.zeros((), dtype=np.float64),
+                "num_rows": np.zeros((), dtype=np.int64),
+                "num_positives": np.zeros((), dtype=np.int64),
+            }
+        )
+        self._eta = eta
+        self.settings = {"eta": eta}
+
+    def update(self, preds: Values, target: Values) -> None:
+        rows = binary_rows(preds, target, self.name)
+        probabilities = rows.probabilities.astype(np.float64)
+        likelihoods = np.where(rows.is_positive, probabilities, 1.0 - probabilities)
+        self._sums["cross_entropy"] -= np.log(np.clip(likelihoods, self._eta, 1.0 - self._eta)).sum()
+        self._sums["num_rows"] += len(probabilities)
+        self._sums["num_positives"] += np.count_nonzero(rows.is_positive)
+        self._sums["num_left_out"] += rows.num_left_out
+
+    def _value(self) -> float:
+        num_rows = float(self._sums["num_rows"])
+        base_rate = float(self._sums["num_positives"]) / num_rows
+        entropy = -base_rate * np.log(base_rate) - (1.0 - base_rate) * np.log1p(-base_rate)
+        return float(self._sums["cross_entropy"] / num_rows / entropy)
+
+    @property
+    def undefined_because(self) -> str | None:
+        num_positives = self._sums["num_positives"]
+        return missing_class(self._sums["num_rows"] - num_positives, num_positives)
+
+
+class Calibration(SumsMetric):
+    """Sum of the predicted probabilities over the number of positive rows: above 1 promises too much."""
+
+    name = "calibration"
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "predicted": np.zeros((), dtype=np.float64),
+                "num_positives": np.zeros((), dtype=np.int64),
+                "num_rows": np.zeros((), dtype=np.int64),
+            }
+        )
+
+    def update(self, preds: Values, target: Values) -> None:
+        rows = binary_rows(preds, target, self.name)
+        self._sums["predicted"] += np.sum(rows.probabilities, dtype=np.float64)
+        self._sums["num_positives"] += np.count_nonzero(rows.is_positive)
+        self._sums["num_rows"] += len(rows.probabilities)
+        self._sums["num_left_out"] += rows.num_left_out
+
+    def _value(self) -> float:
+        return float(self._sums["predicted"] / self._sums["num_positives"])
+
+    @property
+    def undefined_because(self) -> str | None:
+        if not self._sums["num_rows"]:
+            return "no rows"
+        return None if self._sums["num_positives"] else "no positive rows"

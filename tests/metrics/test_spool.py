@@ -1,0 +1,111 @@
+"""Rows of groups stay together, in memory and on disk."""
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.config.errors import BudgetExceeded
+from penstock.metrics.spool import NUM_PARTS, GroupRows, by_rank, rows_of
+
+
+def some_rows(num_rows, num_groups=50, seed=0, dtype=np.float32):
+    generator = np.random.default_rng(seed)
+    keys = generator.integers(0, num_groups, num_rows).astype(np.uint64)
+    return rows_of(keys, generator.random(num_rows, dtype=np.float32).astype(dtype), keys % 2 == 0)
+
+
+def filled(rows, batch_rows, **options):
+    store = GroupRows(**options)
+    for start in range(0, len(rows), batch_rows):
+        store.add(rows[start : start + batch_rows])
+    return store
+
+
+def in_order(rows):
+    return np.sort(rows.astype(rows.dtype.newbyteorder("="))).tolist()
+
+
+@pytest.fixture(params=["loose", "blocks", "spilled"])
+def options(request, monkeypatch, tmp_path):
+    if request.param == "blocks":
+        monkeypatch.setattr("penstock.metrics.spool._BLOCK_ROWS", 100)
+    return {"limit_bytes": 3000 if request.param == "spilled" else 1 << 20, "folder": tmp_path}
+
+
+def test_parts_are_all_rows_and_no_group_is_in_two(options):
+    rows = some_rows(1000)
+    store = filled(rows, 70, **options)
+
+    parts = list(store.parts())
+
+    assert len(parts) == NUM_PARTS
+    assert in_order(np.concatenate(parts)) == in_order(store.whole()) == in_order(rows)
+    assert sum(len(np.unique(part["key"])) for part in parts) == len(np.unique(rows["key"]))
+    assert (store.num_rows, store.num_bytes) == (1000, rows.nbytes)
+    store.clear()
+    assert (store.num_rows, store.num_bytes, len(store.whole())) == (0, 0, 0)
+
+
+def test_a_copy_has_files_of_its_own(options):
+    store = filled(some_rows(500), 70, **options)
+    other = copy.deepcopy(store)
+    expected = in_order(store.whole())
+    store.clear()
+
+    assert in_order(other.whole()) == expected
+    other.clear()
+
+
+def test_precision_may_change_on_the_way(options):
+    rows, wide = some_rows(300), some_rows(300, seed=1, dtype=np.float64)
+    store = filled(rows, 70, **options)
+    store.add(wide)
+    store.add(rows)
+
+    assert in_order(store.whole()) == in_order(np.concatenate([rows, wide, rows]))
+    store.clear()
+
+
+def test_many_small_batches_are_kept_as_few_arrays():
+    store = filled(some_rows(3000), 1)
+
+    assert len(store._loose) <= 1025
+    assert len(store.whole()) == 3000
+
+
+def test_memory_stays_below_the_limit(tmp_path):
+    store = GroupRows(limit_bytes=5000, folder=tmp_path)
+    for seed in range(20):
+        store.add(some_rows(100, seed=seed))
+        assert sum(rows.nbytes for rows in store._loose) + sum(b.rows.nbytes for b in store._blocks) <= 5000
+
+    assert store.is_spilled
+    store.clear()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_cannot_be_written_is_named(tmp_path):
+    store = filled(some_rows(400), 100, limit_bytes=3000, folder=tmp_path)
+    (folder,) = tmp_path.iterdir()
+    for file in folder.iterdir():
+        file.unlink()
+        file.mkdir()
+
+    with pytest.raises(
+        BudgetExceeded, match=r"of grouped rows do not fit there .*; set TMPDIR to a folder with room"
+    ):
+        store.add(some_rows(400))
+    store.clear()
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 200), st.integers(1, 7))
+def test_every_rank_gets_whole_groups(num_rows, num_ranks):
+    rows = some_rows(num_rows)
+    sent = by_rank(rows, num_ranks)
+
+    assert in_order(np.concatenate(sent)) == in_order(rows)
+    assert sum(len(np.unique(part["key"])) for part in sent) == len(np.unique(rows["key"]))
