@@ -18,6 +18,7 @@ from penstock.config.sizes import MIB
 from penstock.data.workers.ends import WorkerError
 from penstock.data.workers.stage import in_workers
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError
 from tests.data.streams import stream_of_sizes
 from tests.data.workers import functions
 from tests.readers.samples import take
@@ -178,7 +179,6 @@ def test_a_polite_signal_is_the_parents_to_answer(number):
 PARENT = """
 import signal, sys, time
 from penstock.batching.workers.stage import in_workers
-from penstock.runtime.budget import Share
 from tests.data.streams import stream_of_sizes
 from tests.data.workers import functions
 stage = in_workers(stream_of_sizes([10] * 10), getattr(functions, sys.argv[1]), 2, Share("workers", 1 << 20))

@@ -5,7 +5,7 @@ PenstockError
   DataError        a file, column or value is wrong; names file, row, column
   BudgetExceeded   a stage asked for more bytes than it was given
   CheckpointError  a checkpoint is missing, torn, or from another run
-  WorkerError      a worker process was killed, crashed or hangs (batching.workers.ends)
+  WorkerError      a worker process was killed, crashed or hangs (runtime.worker_process)
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,13 @@ import signal
 import pyarrow as pa
 import pytest
 
-from penstock.data.workers.ends import WorkerFacts, hangs, killed, oom_kills_so_far, rows_of, template_killed
+from penstock.data.workers.ends import (
+    WorkerFacts,
+    hangs,
+    killed,
+    rows_of,
+    template_killed,
+)
 from penstock.readers.origin import with_row_ids
 
 WORKER = WorkerFacts(1, 4711, "rows 0 to 9 of a.parquet", 212 * 2**20)
@@ -68,27 +74,3 @@ def test_without_a_stack_its_state_is_told():
 )
 def test_rows_of_a_batch(batch, text):
     assert rows_of(batch, ["a.parquet"]) == text
-
-
-@pytest.mark.parametrize(
-    ("own", "file", "text"),
-    [
-        ("0::/job\n", "job/memory.events", "low 0\noom 4\noom_kill 3\n"),
-        ("0::/job\n", "memory.events", "oom_kill 3\n"),
-        ("5:cpu,memory:/job/1\n0::/\n", "memory/job/1/memory.oom_control", "under_oom 0\noom_kill 3\n"),
-        ("4:memory:/elsewhere\n", "memory/memory.oom_control", "oom_kill 3\n"),
-    ],
-    ids=["version 2", "version 2, in a container", "version 1", "version 1, in a container"],
-)
-def test_kills_are_counted_where_the_kernel_says_them(tmp_path, own, file, text):
-    (tmp_path / "own").write_text(own)
-    path = tmp_path / "cgroup" / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-    assert oom_kills_so_far(tmp_path / "own", tmp_path / "cgroup") == 3
-
-
-def test_where_nobody_counts_there_are_none(tmp_path):
-    assert oom_kills_so_far(tmp_path / "own", tmp_path) == 0
-    assert oom_kills_so_far() >= 0

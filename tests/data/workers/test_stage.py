@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.data.workers.ends import WorkerError, WorkerStack
 from penstock.data.workers.stage import in_workers
 from penstock.data.workers.transport import ViewKept
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError, WorkerStack
 from tests.data.streams import stream_of_sizes
 from tests.data.workers import functions
 from tests.readers.samples import take

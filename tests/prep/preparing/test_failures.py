@@ -12,6 +12,7 @@ from penstock.config.errors import BudgetExceeded, ConfigError, DataError, Penst
 from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
+from penstock.runtime.worker_process import WorkerError
 from tests.prep.preparing.raw import prepared_arrays, section, write_games
 
 WAYS = {

@@ -20,6 +20,7 @@ from penstock.data.workers.room import ResultRoom
 from penstock.data.workers.starting import Worker
 from penstock.data.workers.transport import batch_bytes, read_batch, read_result, use_result, write_batch
 from penstock.runtime.budget import Share
+from penstock.runtime.worker_process import WorkerError, WorkerStack
 
 Finish = Callable[[Any, pa.RecordBatch], Any]
 _logger = logging.getLogger(__name__)
@@ -183,8 +184,8 @@ class Crew:
 
 def _raise_failed(failed: Failed) -> NoReturn:
     """Raise in this process what was raised in a worker, with the stack it had there."""
-    cause = ends.WorkerStack(failed.traceback)
+    cause = WorkerStack(failed.traceback)
     if failed.error is None:
-        raise ends.WorkerError(f"a worker process failed: {failed.summary}") from cause
+        raise WorkerError(f"a worker process failed: {failed.summary}") from cause
     # Written by a process of our own a moment ago, never by a file.
     raise pickle.loads(failed.error) from cause  # noqa: S301

@@ -3,36 +3,13 @@
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import PenstockError
 from penstock.config.sizes import format_size
 from penstock.readers.origin import ROW_COLUMN, locate
-
-CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
-
-
-class WorkerError(PenstockError):
-    """A worker process was killed, hangs, or could not start."""
-
-
-class NotLoadable(WorkerError):
-    """What workers should do cannot be taken to another process."""
-
-
-class WorkerStack(Exception):
-    """The stack of a worker, as the cause of an error that is raised in the parent."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        super().__init__(text)
-
-    def __str__(self) -> str:
-        return f"in a worker process:\n\n{self.text}"
+from penstock.runtime.worker_process import WorkerError, WorkerStack, how_ended, innermost
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +57,7 @@ def template_killed(exit_code: int | None, oom_kills: int) -> WorkerError:
 def hangs(worker: WorkerFacts, seconds: float, median_seconds: float | None, status: str) -> WorkerError:
     """The error for a worker that does not come to an end with a batch."""
     usual = "" if median_seconds is None else f"; half of the batches take less than {median_seconds:.3g} s"
-    where = f"; it is in {place}" if (place := _innermost(worker.stack)) else f"; its state is '{status}'"
+    where = f"; it is in {place}" if (place := innermost(worker.stack)) else f"; its state is '{status}'"
     return WorkerError(
         f"{worker} has been at {worker.rows} for {seconds:.0f} s{usual}{where}. Look at what it waits for; "
         "data_config.num_workers: 0 runs the same in the training process"
@@ -99,44 +76,6 @@ def rows_of(batch: pa.RecordBatch, file_paths: Sequence[str]) -> str:
     return f"{batch.num_rows} scattered rows, the first of them row {row} of {file}"
 
 
-def oom_kills_so_far(own_cgroups: Path = OWN_CGROUPS, cgroups: Path = CGROUPS) -> int:
-    """How many processes of this container were killed for want of memory; 0 where nobody says."""
-    for file in _oom_files(own_cgroups, cgroups):
-        try:
-            counts = dict(line.split() for line in file.read_text().splitlines())
-            return int(counts["oom_kill"])
-        except (OSError, ValueError, KeyError):
-            continue
-    return 0
-
-
-def _oom_files(own_cgroups: Path, cgroups: Path) -> list[Path]:
-    """Where the count may be: version 2, then 1, by the process's own path; then as a container sees its root."""
-    try:
-        lines = [line.split(":", 2) for line in own_cgroups.read_text().splitlines()]
-    except OSError:
-        lines = []
-    found = []
-    for _, controllers, path in (line for line in lines if len(line) == 3):
-        if not controllers:
-            found.append(cgroups / path.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            found.append(cgroups / "memory" / path.lstrip("/") / "memory.oom_control")
-    return [*found, cgroups / "memory.events", cgroups / "memory" / "memory.oom_control"]
-
-
-def how_ended(exit_code: int | None) -> str:
-    """What a process did, by its exit code, as in "a worker process ..."; None: it is not known."""
-    if exit_code is None:
-        return "is gone, its signal is not known,"
-    if exit_code >= 0:
-        return f"ended itself with exit code {exit_code}"
-    try:
-        return f"was killed by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"was killed by signal {-exit_code}"
-
-
 def _advice(exit_code: int | None, oom_kills: int) -> str:
     if oom_kills or exit_code in (None, -signal.SIGKILL):
         return (
@@ -144,12 +83,3 @@ def _advice(exit_code: int | None, oom_kills: int) -> str:
             "or raise memory.limit"
         )
     return "data_config.num_workers: 0 runs the same in the training process"
-
-
-def _innermost(stack: str) -> str:
-    """The line of a stack that faulthandler wrote that says where its thread is."""
-    lines = iter(stack.splitlines())
-    for line in lines:
-        if line.startswith(("Current thread", "Thread")):
-            return next(lines, "").strip().replace('File "', "").replace('"', "", 1)
-    return ""

@@ -16,11 +16,11 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from penstock.data.workers.ends import NotLoadable
 from penstock.data.workers.stage import InWorkers
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
+from penstock.runtime.worker_process import NotLoadable
 
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)

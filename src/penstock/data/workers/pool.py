@@ -9,10 +9,10 @@ from multiprocessing.connection import wait
 import psutil
 
 from penstock.data.workers.arena import anonymous_file, map_arena
-from penstock.data.workers.ends import oom_kills_so_far
 from penstock.data.workers.messages import Ended, Reply, Task
 from penstock.data.workers.process import STACK_SIGNAL, Work
 from penstock.data.workers.starting import Worker, end_template, start_workers
+from penstock.runtime.worker_process import oom_kills_so_far
 
 MOST_TASKS_PER_WORKER = 2
 """One in work and the next, so that no worker waits for its parent."""

@@ -8,12 +8,12 @@ from typing import Any, Final, Generic, Self, TypeVar, overload
 import pyarrow as pa
 
 from penstock.data.workers.crew import Crew, Finish, Parcel
-from penstock.data.workers.ends import WorkerError
 from penstock.data.workers.patience import DEFAULT_PATIENCE, Patience
 from penstock.data.workers.process import Work
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
 from penstock.runtime.state import State
+from penstock.runtime.worker_process import WorkerError
 
 R = TypeVar("R")
 T = TypeVar("T")

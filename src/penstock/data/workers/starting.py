@@ -14,9 +14,9 @@ import psutil
 
 from penstock.data.workers.arena import anonymous_file
 from penstock.data.workers.channel import Channel
-from penstock.data.workers.ends import NotLoadable, WorkerError, WorkerStack
 from penstock.data.workers.messages import NotLoaded, Setup, Started, Task
 from penstock.data.workers.process import Work
+from penstock.runtime.worker_process import NotLoadable, WorkerError, WorkerStack
 
 MOST_START_SECONDS = 300.0
 START_CODE = (

@@ -15,6 +15,7 @@ from penstock.prep.preparing.extraction.schema_finding import Found, found_in
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.forks import end_fork_of
 from penstock.readers.files import DataFile
+from penstock.runtime.worker_process import WorkerError, how_ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import WatchOptions
 from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.worker_process import WorkerError
 from tests.prep.preparing.raw import content, section, write_games
 
 

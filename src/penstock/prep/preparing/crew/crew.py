@@ -23,6 +23,7 @@ from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import TaskProgress, Work
 from penstock.runtime.memory import process_bytes, tree_bytes
+from penstock.runtime.worker_process import how_ended
 
 logger = logging.getLogger(__name__)
 

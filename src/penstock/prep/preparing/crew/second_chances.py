@@ -3,10 +3,10 @@ short for a moment; a file at which two have ended is to blame."""
 
 import logging
 
-from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.crew.worker import Assignment
 from penstock.prep.preparing.watching import Watch
 from penstock.prep.preparing.work import LeftOut
+from penstock.runtime.worker_process import WorkerError
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from penstock.prep.preparing.one_line import in_one_line
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task
 from penstock.prep.preparing.work import LeftOut, TaskProgress, Tell, Work, run_task
+from penstock.runtime.worker_process import WorkerError, WorkerStack
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,351 @@
+"""The worker pool."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.config.sizes import MIB
+from penstock.runtime import workers
+from penstock.runtime.memory import tree_bytes
+from penstock.runtime.worker_process import (
+    Failure,
+    NotLoadable,
+    Send,
+    WorkerError,
+    how_ended,
+    innermost,
+    oom_kills_so_far,
+)
+from penstock.runtime.workers import PoolSize, Supervisor, WorkerPool, map_in_threads
+from tests.waiting import wait_until
+
+
+def square(task: int, send: Send) -> int:
+    del send
+    return task * task
+
+
+def slow_first(task: int, send: Send) -> int:
+    """The first task ends last."""
+    time.sleep(0.5 if task == 0 else 0.0)
+    return square(task, send)
+
+
+def dies_at_2(mark: str, task: int, send: Send) -> int:
+    """Killed the first time, or always where there is no file to remember it."""
+    if task == 2 and (not mark or not os.path.exists(mark)):
+        if mark:
+            Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(task, send)
+
+
+def crashes(task: int, send: Send) -> None:
+    os.abort()
+
+
+def raises(error: Exception, task: int, send: Send) -> None:
+    raise error
+
+
+def hangs(gate: str, task: int, send: Send) -> int:
+    send("here")
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    return task
+
+
+def starts_a_program(task: int, send: Send) -> None:
+    """Leaves a program that holds all descriptors, and waits."""
+    send(subprocess.Popen(["sleep", "3600"], close_fds=False).pid)
+    if task == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(3600)
+
+
+def prints(task: int, send: Send) -> None:
+    print("one", task)
+    print("two", task, end="")
+
+
+def surroundings(task: int, send: Send) -> tuple[str, str, str | None, list[str]]:
+    return os.getcwd(), sys.path[0], os.environ.get("LATE"), [*sys.argv]
+
+
+def holds(num_bytes: int, task: int, send: Send) -> int:
+    held = bytearray(num_bytes)
+    send("settled")
+    time.sleep(0.3)
+    return len(held)
+
+
+class NoWay(Exception):
+    """Cannot be pickled."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+class Recorder(Supervisor[int]):
+    """Writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.lines: list[str] = []
+        self.hanging: list[tuple[int, float, str]] = []
+        self.too_much = False
+
+    def received(self, task: int, event: Any) -> bool:
+        self.events.append((task, event))
+        return event in ("settled", "here")
+
+    def hangs(self, task: int, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
+        self.hanging.append((task, seconds, innermost(stack)))
+
+    def takes_too_much(self) -> bool:
+        return self.too_much
+
+    def printed(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_results_come_in_order_or_as_they_are_done():
+    with WorkerPool(slow_first, 2) as pool:
+        assert list(pool.run(range(6), ordered=True)) == [(task, task * task) for task in range(6)]
+        as_they_come = [task for task, _ in pool.run(range(6))]
+    assert sorted(as_they_come) == [*range(6)]
+    assert as_they_come[0] != 0
+    assert [*map_in_threads(abs, [-3, -2, -1], 2)] == [3, 2, 1]
+    assert sorted(map_in_threads(abs, [-3, -2, -1], 2, ordered=False)) == [1, 2, 3]
+
+
+def test_tasks_are_taken_when_a_worker_is_free():
+    taken = []
+
+    def tasks() -> Iterator[int]:
+        for task in range(100):
+            taken.append(task)
+            yield task
+
+    with WorkerPool(square, 2) as pool:
+        results = pool.run(tasks(), ordered=True)
+        assert [next(results), next(results)] == [(0, 0), (1, 1)]
+        assert len(taken) <= 2 + 2 * 2 + 1
+        pids = pool.pids
+        results.close()  # type: ignore[attr-defined]
+        assert {pid for pid in pids if alive(pid)} == {*pool.pids}, "busy ones are ended"
+        assert [result for _, result in pool.run([3])] == [9]
+
+
+def test_the_task_of_a_killed_worker_is_done_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with WorkerPool(partial(dies_at_2, str(tmp_path / "mark")), 2) as pool:
+        assert dict(pool.run(range(5))) == {task: task * task for task in range(5)}
+
+    [message] = caplog.messages
+    assert message.startswith("worker ")
+    assert " was killed by SIGKILL while it had 2" in message
+    assert message.endswith("; it is tried once more")
+
+
+def test_a_task_that_kills_twice_is_an_error_with_what_to_do():
+    with WorkerPool(partial(dies_at_2, ""), 1) as pool, pytest.raises(WorkerError) as caught:
+        list(pool.run(range(5)))
+    assert " was killed by SIGKILL while it had 2" in str(caught.value)
+    assert str(caught.value).endswith(
+        "for the second time. Most often memory has run out: use fewer workers, or raise memory.limit"
+    )
+
+    with WorkerPool(crashes, 1) as pool, pytest.raises(WorkerError) as caught:
+        list(pool.run([1]))
+    assert str(caught.value).endswith("without workers, the same runs in this process")
+    assert "in crashes" in str(caught.value.__cause__)
+
+
+def test_errors_of_tasks_are_raised_with_their_stack():
+    for error in (ValueError("no"), EOFError("of the task")):
+        with WorkerPool(partial(raises, error), 1) as pool, pytest.raises(type(error)) as caught:
+            list(pool.run([1]))
+        assert "in raises" in str(caught.value.__cause__)
+    try:
+        raise NoWay(1, 2)
+    except NoWay as unsendable:
+        failure = Failure.of(unsendable)
+    with pytest.raises(WorkerError, match=r"^a worker process failed: NoWay: 1 and 2$"):
+        failure.raise_here()
+
+
+def test_a_function_that_cannot_be_imported_is_refused():
+    with pytest.raises(NotLoadable, match="not in the program that runs or in a notebook"):
+        WorkerPool(lambda task, send: task, 1)
+    with WorkerPool(partial(raises, NoWay(1, 2)), 1) as pool, pytest.raises(NotLoadable, match="NoWay"):
+        list(pool.run([1]))
+
+
+def test_a_hanging_worker_is_reported_with_its_place_and_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(workers, "_HANG_FACTOR", 0)  # its start is not to count
+    recorder = Recorder()
+
+    def reports() -> list[tuple[int, float, str]]:
+        return [report for report in recorder.hanging if report[2].endswith("in hangs")]
+
+    def open_the_gate_after_two() -> None:
+        if len(reports()) == 2:
+            (tmp_path / "gate").touch()
+
+    recorder.tick = open_the_gate_after_two  # type: ignore[method-assign]
+    with WorkerPool(partial(hangs, str(tmp_path / "gate")), 1, recorder, hang_seconds=0.1) as pool:
+        assert list(pool.run([7])) == [(7, 7)]
+
+    (task, first, _), (_, second, _) = reports()
+    assert task == 7
+    assert second > 2 * first
+
+
+def test_what_workers_start_ends_with_them():
+    recorder = Recorder()
+    with WorkerPool(starts_a_program, 1, recorder) as pool, pytest.raises(WorkerError):
+        list(pool.run([0]))
+    waiting = Recorder()
+    with WorkerPool(starts_a_program, 1, waiting) as pool:
+        waiting.tick = partial(_stop_when, waiting.events)  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            list(pool.run([1]))
+
+    programs = [pid for _, pid in recorder.events + waiting.events]
+    assert len(programs) == 3
+    wait_until(lambda: not any(alive(pid) for pid in programs))
+
+
+def _stop_when(events: list[Any]) -> None:
+    if events:
+        raise KeyboardInterrupt
+
+
+def test_lines_that_workers_print_are_forwarded():
+    recorder = Recorder()
+    with WorkerPool(prints, 1, recorder) as pool:
+        list(pool.run([1]))
+    assert recorder.lines == ["one 1", "two 1"]
+
+
+def test_workers_see_folder_path_and_environment_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("LATE", "yes")
+    with WorkerPool(surroundings, 1) as pool:
+        [(_, (folder, path, late, _))] = pool.run([1])
+    assert (folder, path, late) == (str(tmp_path), str(tmp_path), "yes")
+
+
+SCRIPT = """
+import math, sys
+from penstock.runtime.workers import WorkerPool
+from tests.runtime.test_workers import {function}
+print("started", flush=True)
+with WorkerPool({function}, 2) as pool:
+    for task, result in pool.run([1, 2], ordered=True):
+        print(result, flush=True)
+"""
+ROOT = Path(__file__).parents[2]
+
+
+def script(tmp_path: Path, function: str) -> "subprocess.Popen[str]":
+    (tmp_path / "script.py").write_text(SCRIPT.format(function=function))
+    return subprocess.Popen(
+        [sys.executable, str(tmp_path / "script.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
+    )
+
+
+def test_a_script_needs_no_guard(tmp_path: Path):
+    out, errors = script(tmp_path, "square").communicate(timeout=120)
+    assert (out, errors) == ("started\n1\n4\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_parent_that_ends_leaves_no_process(tmp_path: Path, number: signal.Signals):
+    process = script(tmp_path, "starts_a_program")
+    parent = psutil.Process(process.pid)
+    wait_until(lambda: sum(child.name() == "sleep" for child in parent.children(recursive=True)) == 2)
+    children = parent.children(recursive=True)
+
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+
+    wait_until(lambda: not any(alive(child.pid) for child in children))
+    assert errors.count("Traceback") == (number == signal.SIGINT), errors
+
+
+def test_workers_are_added_while_memory_allows(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    recorder, gate = Recorder(), tmp_path / "gate"
+    size = PoolSize(1, 3, tree_bytes() + 2000 * MIB, "my.workers")
+    with WorkerPool(partial(hangs, str(gate)), size, recorder) as pool:
+        recorder.tick = lambda: gate.touch() if pool.max_running == 3 else None  # type: ignore[method-assign]
+        assert len(list(pool.run(range(5)))) == 5
+    assert caplog.messages == []
+
+    with WorkerPool(square, PoolSize(1, 3, 16 * MIB, "my.workers")) as pool:
+        assert len(list(pool.run(range(5)))) == 5
+        assert pool.max_running == 1
+    [message] = caplog.messages
+    assert message.startswith(
+        "my.workers: going on with 1 of 3 worker processes, since memory.limit is 16MiB and "
+    )
+
+
+def test_a_worker_is_given_up_when_all_take_too_much(caplog: pytest.LogCaptureFixture):
+    recorder = Recorder()
+
+    def once_both_hold() -> None:
+        recorder.too_much = len(recorder.events) == 2
+
+    recorder.tick = once_both_hold  # type: ignore[method-assign]
+    with WorkerPool(partial(holds, MIB), 2, recorder) as pool:
+        assert len(list(pool.run(range(4)))) == 4
+        assert (pool.max_running, pool.size.max) == (2, 1)
+    [message] = caplog.messages
+    assert "going on with 1 of 2 worker processes" in message
+
+
+def test_how_a_process_ended():
+    assert how_ended(-signal.SIGSEGV) == "was killed by SIGSEGV"
+    assert how_ended(-190) == "was killed by signal 190"
+    assert how_ended(3) == "ended itself with exit code 3"
+    assert how_ended(None).startswith("is gone")
+
+
+@pytest.mark.parametrize(
+    ("own", "file"),
+    [
+        ("0::/job\n", "job/memory.events"),
+        ("4:cpu,memory:/job\n", "memory/job/memory.oom_control"),
+        ("0::/elsewhere\n", "memory.events"),
+    ],
+)
+def test_kills_for_want_of_memory_are_counted(tmp_path: Path, own: str, file: str):
+    (tmp_path / "own").write_text(own)
+    assert oom_kills_so_far(tmp_path / "own", tmp_path) == 0
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text("oom 4\noom_kill 3\n")
+    assert oom_kills_so_far(tmp_path / "own", tmp_path) == 3
