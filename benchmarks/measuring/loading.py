@@ -5,10 +5,9 @@ from contextlib import contextmanager
 
 from penstock.config.sizes import MIB, parse_size
 from penstock.data.cut_rows import cut_by_rows
+from penstock.data.memory_plan import FLIGHT_PER_WORKER
 from penstock.data.prefetch import Prefetch, prefetch
 from penstock.data.shuffle import shuffle
-from penstock.data.workers.choice import Workers
-from penstock.data.workers.counting import arena_bytes
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
@@ -30,8 +29,8 @@ def batches_of(
     rows = read_blocks(surveyed, Share("reader", surveyed.ample_bytes), seed=7)
     mixed = shuffle(rows, parse_size(shuffle_buffer) // surveyed.row_bytes, seed=7)
     cut = cut_by_rows(mixed, batch_rows)
-    arena = Share("workers", max(1, arena_bytes(num_workers, batch_rows * surveyed.row_bytes)))
-    workers = Workers(num_workers, arena) if num_workers else None
+    share = Share("workers", max(1, num_workers * FLIGHT_PER_WORKER * batch_rows * surveyed.row_bytes))
     parser = Parser([], labels, file_paths=[file.path for file in files])
-    with prefetch(BatchLoader(cut, parser, workers=workers), Share("prefetch", 16 * MIB)) as batches:
+    loader = BatchLoader(cut, parser, num_workers=num_workers, worker_share=share)
+    with prefetch(loader, Share("prefetch", 16 * MIB)) as batches:
         yield batches

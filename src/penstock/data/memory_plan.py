@@ -4,6 +4,7 @@ What the process takes by being there and what the model needs come first, since
 the stages of the data path share the rest.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +12,6 @@ from typing import Self
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
-from penstock.data.workers.counting import WorkerPlan
 from penstock.readers.origin import ROW_FIELD
 from penstock.readers.survey import Survey
 from penstock.readers.uris import is_uri
@@ -25,6 +25,14 @@ BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
+WORKER_BYTES = 112 * MIB
+"""A worker process, without pages that it shares: Python, Arrow, compiled kernels. Measured: 79 to 94 MiB."""
+WORK_PER_BATCH = 2
+"""What a function allocates while it works on a batch, in batches."""
+FLIGHT_PER_WORKER = 4
+"""Two batches for each worker, one in work and one that waits for its turn, and their results, in batches."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,7 @@ class StageShares:
     """The shares of the stages of one stream; a stage without one is left out."""
 
     reader: Share
-    prefetch: Share
+    prefetch: Share | None = None
     read_ahead: Share | None = None
     shuffle: Share | None = None
     cut: Share | None = None
@@ -41,8 +49,15 @@ class StageShares:
     @classmethod
     def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
         """Those that were planned for a stream: "", or EVALUATION."""
-        names = {name: f"{stream}{name.replace('_', ' ')}" for name in cls.__dataclass_fields__}
-        return cls(**{key: budget.shares[name] for key, name in names.items() if name in budget.shares})
+        shares = budget.shares
+        return cls(
+            reader=shares[f"{stream}reader"],
+            prefetch=shares.get(f"{stream}prefetch"),
+            read_ahead=shares.get(f"{stream}read ahead"),
+            shuffle=shares.get(f"{stream}shuffle"),
+            cut=shares.get(f"{stream}cut"),
+            workers=shares.get(f"{stream}workers"),
+        )
 
 
 def share_model(
@@ -84,11 +99,36 @@ def data_path_bytes(
     return fixed + sum(per_stream) * 8 // 7
 
 
-def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
-    """Shares of the processes that parse, and of the memory that they share with this one."""
-    if workers.count:
-        budget.share("worker processes", workers.process_bytes, setting="data_config.num_workers")
-        budget.share("workers", workers.arena_bytes, setting="data_config.num_workers")
+def worker_bytes(batch_bytes: int) -> int:
+    """What one worker more takes: its process, what it allocates for a batch, and what is in flight for it."""
+    return WORKER_BYTES + (WORK_PER_BATCH + FLIGHT_PER_WORKER) * batch_bytes
+
+
+def share_workers(
+    budget: MemoryBudget, wanted: int, num_cores: int, bytes_left: int, batch_bytes: int
+) -> int:
+    """Shares of the processes that parse; gives how many there are.
+
+    `bytes_left` is what no other stage can use. Where it or the cores are too few, the log says so.
+    """
+    fitting = max(0, bytes_left) // worker_bytes(batch_bytes)
+    count = min(wanted, num_cores, fitting)
+    if count < wanted:
+        reason = (
+            f"there are {num_cores} cores"
+            if num_cores <= fitting
+            else f"{fitting} fit into the {format_size(max(0, bytes_left))} that are left, each with "
+            f"{format_size(worker_bytes(batch_bytes))}; raise memory.limit for more"
+        )
+        logger.warning(
+            "data_config.num_workers: going on with %d; %d workers are wanted, but %s", count, wanted, reason
+        )
+    if count:
+        process_bytes = count * (WORKER_BYTES + WORK_PER_BATCH * batch_bytes)
+        budget.share("worker processes", process_bytes, setting="data_config.num_workers")
+        flight_bytes = max(1, count * FLIGHT_PER_WORKER * batch_bytes)
+        budget.share("workers", flight_bytes, setting="data_config.num_workers")
+    return count
 
 
 def share_data_path(

@@ -19,8 +19,6 @@ from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_c
 from penstock.data.sections import BatchingSection
 from penstock.data.shuffle import shuffle
 from penstock.data.stage import Stage, watch_order, without_bad_rows
-from penstock.data.workers.choice import Workers
-from penstock.data.workers.counting import WorkerPlan
 from penstock.features.feature import Feature
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
@@ -259,28 +257,22 @@ def training_batches(
     shares: StageShares,
     num_shuffle_rows: int,
     shard: Shard = ONE_SHARD,
-    workers: Workers | None = None,
+    num_workers: int = 0,
     quality: ShuffleQuality | None = None,
 ) -> Prefetch[Batch]:
     """Batches to train on, made by a background thread, and by worker processes where there are any."""
     # Parsing here copies a batch before the next is made; workers have several in hand.
-    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality, as_views=workers is None)
+    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality, as_views=not num_workers)
     loader = BatchLoader(
         stream,
         source.parser,
         reserved_columns=source.reserved_columns,
-        workers=workers,
+        num_workers=num_workers,
+        worker_share=shares.workers,
         quarantine=source.quarantine,
         pin_memory=data.pin_memory,
     )
     return prefetch(loader, shares.prefetch)
-
-
-def workers_of(plan: WorkerPlan, shares: StageShares) -> Workers | None:
-    """The workers that were planned."""
-    if not plan.count or shares.workers is None:
-        return None
-    return Workers(plan.count, shares.workers, plan.measured, queue=shares.prefetch)
 
 
 def scoring_batches(

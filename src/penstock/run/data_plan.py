@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from penstock.data.memory_plan import data_path_bytes, share_data_path, share_workers, shuffle_bytes_of
-from penstock.data.workers.counting import WorkerPlan, plan_workers
 from penstock.readers.survey import Survey
 from penstock.run.data import DataSource
 from penstock.run.run_config import DataConfig
@@ -17,15 +16,14 @@ def plan_data_path(
     source: DataSource,
     num_shuffle_rows: int,
     others: Mapping[str, Survey] | None = None,
-) -> WorkerPlan:
-    """Shares of all stages; gives the workers that fit beside them. `others` are data sets that are read on the way."""
+) -> int:
+    """Shares of all stages; gives how many workers fit beside them. `others` are data sets that are read on the way."""
     streams = {"": source.survey, **(others or {})}
     shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
     by_cost = source.cutting.cost is not None
     bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes, data.prefetch, by_cost)
     batch_bytes = batch_rows(data) * source.survey.row_bytes
-    workers = plan_workers(data.num_workers, available_cores(), bytes_left, batch_bytes)
-    share_workers(budget, workers)
+    num_workers = share_workers(budget, data.num_workers or 0, available_cores(), bytes_left, batch_bytes)
     share_data_path(
         budget,
         streams,
@@ -33,7 +31,7 @@ def plan_data_path(
         prefetch_bytes=data.prefetch,
         by_cost=by_cost,
     )
-    return workers
+    return num_workers
 
 
 def batch_rows(data: DataConfig) -> int:

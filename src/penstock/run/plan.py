@@ -9,7 +9,6 @@ import torch
 
 from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION, share_model
-from penstock.data.workers.counting import WorkerPlan
 from penstock.models.model import Model
 from penstock.observe.memory_use import StageUse, planned_use
 from penstock.run.build import (
@@ -43,16 +42,13 @@ class TrainingPlan:
     model: Model
     """Without its tables, which are allocated when it is sharded."""
     num_shuffle_rows: int
-    workers: WorkerPlan
+    num_workers: int
     budget: MemoryBudget
 
     @property
     def workers_text(self) -> str:
         """How many processes parse."""
-        if not self.workers.count:
-            return "none: parsing is done in a thread of this process"
-        when = ", if measuring says that they help" if self.workers.measured else ""
-        return f"{self.workers.count}{when}"
+        return str(self.num_workers or "none: parsing is done in a thread of this process")
 
 
 def plan_training(
@@ -87,8 +83,8 @@ def plan_training(
         num_rows = evaluation_rows(run, evaluation_source)
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
     others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
-    workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
-    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
+    num_workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
+    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
-from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.runtime.worker_process import WorkerError

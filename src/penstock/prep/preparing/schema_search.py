@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from penstock.config.errors import DataError
-from penstock.data.workers.ends import WorkerError, how_ended
 from penstock.prep.preparing.crew.worker import Failed
 from penstock.prep.preparing.crew.worker_process import WorkerProcess, advice_after
 from penstock.prep.preparing.extraction.extraction import Extraction

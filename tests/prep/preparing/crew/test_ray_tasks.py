@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.data.workers.ends import WorkerError
 from penstock.prep.preparing.failures import FileFailed
 from penstock.prep.preparing.preparing import prepare
 from penstock.prep.preparing.watching import WatchOptions

@@ -12,7 +12,6 @@ from typing import Self
 import psutil
 
 from penstock.config.sizes import format_size
-from penstock.data.workers.ends import how_ended
 from penstock.prep.preparing.crew.crew_size import CrewSize
 from penstock.prep.preparing.crew.printing import lines_of_processes
 from penstock.prep.preparing.crew.second_chances import SecondChances

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from penstock.config.errors import PenstockError
-from penstock.data.workers.ends import WorkerError, WorkerStack
 from penstock.prep.preparing.one_line import in_one_line
 from penstock.prep.preparing.records import TaskRecord
 from penstock.prep.preparing.tasks import Task

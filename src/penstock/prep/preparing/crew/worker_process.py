@@ -14,13 +14,13 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import psutil
 
-from penstock.data.workers.channel import Channel
-from penstock.data.workers.starting import ONE_THREAD
+from penstock.runtime.worker_process import ONE_THREAD
 
 Job = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 """What a process does, with two functions: one waits for the parent's next message, one sends it a message."""
@@ -41,7 +41,7 @@ class WorkerProcess:
         """`stdout`: a file descriptor for what the user's code prints; else it goes where errors go."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self.channel = Channel(ours.detach())
+            self.channel: Any = Connection(ours.detach())
             path = json.dumps([*map(str, sys.path)])
             self.process = subprocess.Popen(
                 [sys.executable, "-u", "-c", _START_CODE, path, str(theirs.fileno())],
@@ -113,7 +113,7 @@ def main(descriptor: int) -> None:
     """What runs in the process: the job that the parent sends."""
     # Ctrl-C reaches the parent, which lets go of this process: an interrupt here is one that the user's code raises.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = Channel(descriptor)
+    channel: Any = Connection(descriptor)
     os.register_at_fork(after_in_child=channel.close)  # else it would be open as long as a child lives
     with suppress(EOFError, ConnectionError):  # a parent that was stopped may be gone before it said anything
         job: Job = channel.recv()
@@ -131,7 +131,7 @@ def _leave() -> NoReturn:
     os._exit(0)
 
 
-def _listen(channel: Channel, messages: "queue.SimpleQueue[Any]") -> None:
+def _listen(channel: Any, messages: "queue.SimpleQueue[Any]") -> None:
     """Take in what the parent says; the end of the connection is the end of the process, whatever it is at."""
     while True:
         try:
