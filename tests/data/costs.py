@@ -6,10 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.data.cut_cost import CostCut, cut_by_cost
-from penstock.data.row_cost import cost_of_column
+from penstock.data.cut import CostCut, CostRules
+from penstock.data.row_cost import CostOf, cost_of_column
+from penstock.data.sections import Oversize
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
+from penstock.runtime.budget import Share
 from penstock.runtime.state import State
 
 
@@ -52,6 +54,19 @@ class ColumnStream(RecordStream):
 def costs_of(values: Sequence[Any], *chunk_rows: int, kind: pa.DataType | None = None) -> ColumnStream:
     """A stream with these costs, in one chunk or in chunks of these sizes."""
     return ColumnStream(pa.array(values, kind or pa.int64()), chunk_rows or None)
+
+
+def cut_by_cost(
+    source: RecordStream,
+    cost: CostOf,
+    limit: float,
+    *,
+    oversize: str = "alone",
+    file_paths: Sequence[str] = (),
+    share: Share | None = None,
+    **rules: Any,
+) -> CostCut:
+    return CostCut(source, cost, CostRules(limit, oversize=Oversize(oversize), **rules), file_paths, share)
 
 
 def cut(values: Sequence[Any], *chunk_rows: int, limit: float = 10, **rules: Any) -> list[list[Any]]:

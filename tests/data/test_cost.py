@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
-from penstock.data.cut_cost import CutCount, cut_by_cost
+from penstock.data.cut import CutCount
 from penstock.data.row_cost import cost_of_column, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.readers.origin import locate
 from penstock.runtime.budget import Share
-from tests.data.costs import ColumnStream, costs_of, cut, cut_of, plain_cut
+from tests.data.costs import ColumnStream, costs_of, cut, cut_by_cost, cut_of, plain_cut
 from tests.readers.samples import row_ids, take
 
 MOST = 2**63 - 1
@@ -277,7 +277,7 @@ def test_batches_are_counted_without_moving() -> None:
     stage = cut_of([3, 4, 20, 1, 1, 1], 4, 2)
     take(stage, 1)
 
-    assert stage.count() == CutCount(num_batches=2, num_rows=4, most_rows=3, num_oversize=1)
+    assert stage.count() == CutCount(num_batches=2, num_rows=4, max_rows=3, num_oversize=1)
     assert stage.place.row == 2
     assert len(list(stage)) == 2
     assert stage.count() == CutCount()
@@ -287,7 +287,7 @@ def test_many_small_batches_of_one_chunk_are_cut_in_time_that_grows_with_their_n
     """A chunk of a million rows would take minutes if each batch looked at all that are left."""
     stage = cut_of(np.ones(1_000_000, np.int64), limit=20)
 
-    assert stage.count() == CutCount(num_batches=50_000, num_rows=1_000_000, most_rows=20)
+    assert stage.count() == CutCount(num_batches=50_000, num_rows=1_000_000, max_rows=20)
 
 
 any_costs = st.one_of(

@@ -154,5 +154,5 @@ def test_the_log_gets_the_text_the_setting_and_the_bytes() -> None:
     assert as_record(advice) == {
         "text": str(advice),
         "setting": "data_config.num_workers",
-        "extra_bytes": 142 * MIB,
+        "extra_bytes": 230 * MIB,
     }

@@ -15,9 +15,9 @@ from numpy.testing import assert_array_equal as assert_same
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.prefetch import prefetch
-from penstock.data.shuffle import shuffle
+from penstock.data.cut import RowCut
+from penstock.data.prefetch import Prefetch
+from penstock.data.shuffle import Shuffle
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections.feature import FeatureConfig
@@ -88,7 +88,7 @@ def workers(count):
 
 
 def loader(count, rows=ROWS):
-    cut = cut_by_rows(shuffle(Rows(rows), 20, seed=3), 4)
+    cut = RowCut(Shuffle(Rows(rows), 20, seed=3), 4)
     return BatchLoader(cut, parser(), reserved_columns=["tags"], **workers(count))
 
 
@@ -223,7 +223,7 @@ def test_workers_never_load_torch(kept):
 
 def test_a_bad_value_has_its_file_and_row():
     rows = ROWS.set_column(1, "id", pa.array([*range(7), 9, *([0] * (NUM_ROWS - 8))], pa.int64()))
-    cut = cut_by_rows(Rows(rows), 4)
+    cut = RowCut(Rows(rows), 4)
     with closing(BatchLoader(cut, parser(), **workers(1))) as bad:
         batches = iter(bad)
         next(batches)
@@ -233,7 +233,7 @@ def test_a_bad_value_has_its_file_and_row():
 
 
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
-    with prefetch(loader(2), Share("prefetch", MIB)) as batches:
+    with Prefetch(loader(2), Share("prefetch", MIB)) as batches:
         next(iter(batches))
         pids = batches._source.worker_pids
         assert len(pids) == 2
@@ -265,9 +265,9 @@ def own_bytes():
 def test_memory_stays_flat_over_twenty_epochs_with_workers():
     rows = pa.concat_batches([ROWS] * 1600)
     share = Share("workers", 32 * MIB)
-    loader = BatchLoader(cut_by_rows(Rows(rows), 2048), parser(), num_workers=2, worker_share=share)
+    loader = BatchLoader(RowCut(Rows(rows), 2048), parser(), num_workers=2, worker_share=share)
     taken_bytes = []
-    with prefetch(loader, Share("prefetch", MIB)) as batches:
+    with Prefetch(loader, Share("prefetch", MIB)) as batches:
         for epoch in range(24):
             batches.set_epoch(epoch)
             for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):

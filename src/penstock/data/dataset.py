@@ -23,13 +23,13 @@ from penstock.data.arguments import (
 )
 from penstock.data.chain import ByCost, Chain, Shuffling, cost_cut, cost_of, describe, row_cut
 from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, place_in
-from penstock.data.forms import Form, finish_of
+from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
 from penstock.data.sections import Oversize
 from penstock.runtime.state import State
 
 if TYPE_CHECKING:
-    from penstock.tensors.torch_dataset import TorchDataset
+    from penstock.tensors.dataset import TorchDataset
 
 
 class Dataset:
@@ -212,7 +212,7 @@ class Dataset:
     def to_torch(self) -> "TorchDataset":
         """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
         try:
-            torch_dataset = import_module("penstock.tensors.torch_dataset").TorchDataset
+            torch_dataset = import_module("penstock.tensors.dataset").TorchDataset
         except ImportError as error:
             raise ConfigError.at(
                 "to_torch", f"torch cannot be imported ({error}); see docs/install.md"

@@ -4,21 +4,41 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.data.arguments import check_place
-from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls
+from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_batch_of
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
-from penstock.data.stage import Stage
 from penstock.readers.done import Done
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.state import State
 
 Finish = Callable[[Any], Any]
 """Makes of a dict of arrays (or of values, where elements are rows) what is given out."""
+
+
+class Form(Enum):
+    """Dicts of NumPy arrays, Arrow record batches, or dicts of tensors."""
+
+    NUMPY = "numpy"
+    ARROW = "arrow"
+    TORCH = "torch"
+
+
+def finish_of(form: Form, chain: Chain) -> Finish | None:
+    """What is made of each dict of arrays; None: record batches are given out before they become one."""
+    if form is Form.TORCH:
+        # By name: data stands below the first package that knows torch.
+        finish: Finish = import_module("penstock.tensors.dataset").tensors_of
+        return finish
+    if form is Form.NUMPY:
+        return lambda columns: columns
+    return record_batch_of if chain.maps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,23 +195,3 @@ def _tell_of_nothing(chain: Chain) -> None:
         warnings.warn(f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=3)
     elif chain.shard is None and chain.cut is not None:
         warnings.warn(f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=3)
-
-
-class TakeRows(Stage):
-    """The first rows of a stream, in the order in which it gives them."""
-
-    def __init__(self, source: RecordStream, num_rows: int) -> None:
-        super().__init__(source)
-        self._num_rows = num_rows
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches from the present place on; nothing is read once there are enough."""
-        if self._place.row >= self._num_rows:
-            return
-        self._source.go_to(self._place)
-        for batch in self._source:
-            taken = batch.slice(0, self._num_rows - self._place.row)
-            self._place = self._place.at(self._place.row + taken.num_rows)
-            yield taken
-            if self._place.row >= self._num_rows:
-                return

@@ -25,6 +25,15 @@ BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
+RUN_FILE_SETTINGS = {
+    "shuffle": "data_config.shuffle_buffer",
+    "cut": "data_config.max_batch_rows",
+    "prefetch": "data_config.prefetch",
+    "store windows": "memory.limit",
+    "reader": "memory.limit",
+    "read ahead": "memory.limit",
+}
+"""The key of the run file that decides about each share."""
 WORKER_BYTES = 112 * MIB
 """A worker process, without pages that it shares: Python, Arrow, compiled kernels. Measured: 79 to 94 MiB."""
 WORK_PER_BATCH = 2
@@ -138,32 +147,40 @@ def share_data_path(
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
+    reader_cap_bytes: int | None = None,
+    is_ahead: bool = True,
+    settings: Mapping[str, str] = RUN_FILE_SETTINGS,
 ) -> None:
-    """Shares of the stages that carry rows; an eighth of what is left stays free.
+    """Shares of the stages that carry rows.
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
-    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs; where
-    there is room left for two blocks more, they are read ahead.
+    a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
+    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
+    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `settings` says what the user
+    calls what decides about a share.
     """
+
+    def share(name: str, num_bytes: int) -> int:
+        setting = settings[name.removeprefix(EVALUATION)]
+        return budget.share(name, num_bytes, setting=setting).limit_bytes
+
     if shuffle_bytes:
-        budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
+        share("shuffle", shuffle_bytes)
     if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
-        budget.share("store windows", ALL_WINDOWS_BYTES)
-    rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
+        share("store windows", ALL_WINDOWS_BYTES)
+    rest = max(0, budget.unshared_bytes) // len(streams)
     for stream, survey in streams.items():
-        left = rest
+        left = rest * 7 // 8 if is_ahead else rest
         if by_cost and not stream:
-            left -= budget.share(
-                "cut", max(1, min(CUT_CAP_BYTES, left // 4)), setting="data_config.max_batch_rows"
-            ).limit_bytes
-        prefetch = (
-            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, left // 4))
-        )
-        budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
-        reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
-        budget.share(f"{stream}reader", reader)
+            left -= share("cut", max(1, min(CUT_CAP_BYTES, left // 4)))
+        chosen = max(1, min(PREFETCH_CAP_BYTES, left // 4))
+        prefetch = chosen if prefetch_bytes is None else prefetch_bytes
+        if prefetch:
+            share(f"{stream}prefetch", prefetch)
+        ample = min(survey.ample_bytes, reader_cap_bytes or survey.ample_bytes)
+        reader = share(f"{stream}reader", max(survey.least_bytes, min(ample, left - prefetch)))
         # While a window is drawn from, the next one is being read.
-        most_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        num_ahead = min(most_ahead, (left - prefetch - reader) // survey.block_bytes)
-        if num_ahead >= BLOCKS_AHEAD:
-            budget.share(f"{stream}read ahead", num_ahead * survey.block_bytes)
+        max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        num_ahead = min(max_ahead, (left - prefetch - reader) // survey.block_bytes)
+        if is_ahead and num_ahead >= BLOCKS_AHEAD:
+            share(f"{stream}read ahead", num_ahead * survey.block_bytes)

@@ -77,6 +77,10 @@ class SequenceLength:
     """Between the steps, where the column is text."""
     longest: int | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
     def check(self, schema: pa.Schema) -> None:
         """Refuse a column that is not there, or that has no length."""
         kind = column_type(schema, self.column)

@@ -37,50 +37,19 @@ def first_rows_of(survey: Survey, num_rows: int) -> Survey:
 
 @dataclass(frozen=True)
 class FirstRows(Survey):
-    """Everything is as in the whole survey, except that later blocks are not there."""
+    """Everything is as in the whole survey, except that later blocks are not there; the last may be shorter."""
 
     whole: Survey
     kept: Blocks
 
-    @property
-    def blocks(self) -> Blocks:
-        """The first ones; the last of them may be shorter than it is."""
-        return self.kept
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:  # type: ignore[override]
-        """All files."""
-        return self.whole.files
-
-    @property
-    def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
-        """Of all files."""
-        return self.whole.fingerprints
-
-    @property
-    def columns(self) -> pa.Schema:
-        """As in the whole."""
-        return self.whole.columns
-
-    @property
-    def row_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.row_bytes
-
-    @property
-    def least_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.least_bytes
-
-    @property
-    def ample_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.ample_bytes
-
-    @property
-    def block_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.block_bytes
+    blocks = property(lambda self: self.kept)
+    files = property(lambda self: self.whole.files)
+    fingerprints = property(lambda self: self.whole.fingerprints)
+    columns = property(lambda self: self.whole.columns)
+    row_bytes = property(lambda self: self.whole.row_bytes)
+    least_bytes = property(lambda self: self.whole.least_bytes)
+    ample_bytes = property(lambda self: self.whole.ample_bytes)
+    block_bytes = property(lambda self: self.whole.block_bytes)
 
     def decoder(self, share: Share) -> BlockDecoder:
         """The decoder of the whole: the blocks that are left have the numbers that they have there."""
@@ -203,6 +172,17 @@ class Files(Source):
         return found
 
 
+class Surveyed(Source):
+    """Files that were looked at already, for the columns that are needed."""
+
+    def __init__(self, survey: Survey) -> None:
+        super().__init__(name_of_files(survey.files))
+        self._found = survey
+
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        return self._found
+
+
 class NumpyFiles(Files):
     """NumPy files, whose arrays may have any number of axes."""
 
@@ -317,6 +297,11 @@ def files_at(paths: Paths) -> list[DataFile]:
     if twice:
         raise DataError(f"{twice[0]} is named twice; its rows would be read twice")
     return files
+
+
+def name_of_files(files: Sequence[DataFile]) -> str:
+    """For messages."""
+    return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
 
 
 def path_text(path: Any) -> str:

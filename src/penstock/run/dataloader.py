@@ -12,12 +12,12 @@ from penstock.run.data import (
     DataSource,
     find_files,
     open_source,
+    plan_data_path,
     resumed_state,
     scoring_batches,
     shuffle_rows,
     training_batches,
 )
-from penstock.run.data_plan import plan_data_path
 from penstock.run.requirements import require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget

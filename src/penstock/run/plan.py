@@ -20,8 +20,14 @@ from penstock.run.build import (
     share_metrics,
     training_metrics,
 )
-from penstock.run.data import DataSource, find_files, open_source, shuffle_rows
-from penstock.run.data_plan import batch_rows, plan_data_path
+from penstock.run.data import (
+    DataSource,
+    batch_rows,
+    find_files,
+    open_source,
+    plan_data_path,
+    shuffle_rows,
+)
 from penstock.run.model import model_bytes, step_bytes, unallocated_model
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.run_config import RunConfig

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock.config.sizes import MIB, format_size
 from penstock.data.chain import Chain, Shuffling
-from penstock.data.cursor import READER_CAP_BYTES, share_memory, shuffle_rows
+from penstock.data.cursor import READER_CAP_BYTES, share_memory
 from penstock.data.memory_plan import shuffle_bytes_of
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
@@ -32,8 +32,7 @@ def chain_of(path, **said):
 
 
 def shares_of(chain):
-    survey = chain.survey()
-    shares = share_memory(chain, survey, shuffle_rows(chain, survey)).shares
+    shares = share_memory(chain, chain.survey()).shares
     return {name: share.limit_bytes for name, share in shares.items()}
 
 
@@ -48,7 +47,7 @@ def test_a_shuffle_gets_room_for_its_rows(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
     num_rows = MIB // chain.survey().row_bytes
 
-    assert shuffle_rows(chain, chain.survey()) == num_rows
+    assert chain.shuffle_rows() == num_rows
     assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
 
 
