@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.data.cut import CostCut, CostRules
-from penstock.data.row_cost import CostOf, cost_of_column
+from penstock.data.row_cost import ColumnCost, CostOf
 from penstock.data.sections import Oversize
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
@@ -78,7 +78,7 @@ def cut_of(
     values: Sequence[Any], *chunk_rows: int, limit: float = 10, kind: pa.DataType | None = None, **rules: Any
 ) -> CostCut:
     """The stage over a stream with these costs."""
-    return cut_by_cost(costs_of(values, *chunk_rows, kind=kind), cost_of_column("cost"), limit, **rules)
+    return cut_by_cost(costs_of(values, *chunk_rows, kind=kind), ColumnCost("cost"), limit, **rules)
 
 
 @dataclass

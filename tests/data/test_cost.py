@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.data.cut import CutCount
-from penstock.data.row_cost import cost_of_column, cost_of_expression
+from penstock.data.row_cost import ColumnCost, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.readers.origin import locate
 from penstock.runtime.budget import Share
@@ -116,7 +116,7 @@ def test_rows_are_capped() -> None:
 
 def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
     source = costs_of([0] * 6, 2, 2, 2)
-    next(iter(cut_by_cost(source, cost_of_column("cost"), 10, max_batch_rows=2)))
+    next(iter(cut_by_cost(source, ColumnCost("cost"), 10, max_batch_rows=2)))
 
     assert source.place.row == 2
 
@@ -216,7 +216,7 @@ def test_a_cost_column_holds_numbers(kind: pa.DataType) -> None:
 
 def test_a_missing_cost_column_names_the_nearest() -> None:
     with pytest.raises(DataError, match=r"there is no column 'costs'; did you mean 'cost'\?"):
-        cut_by_cost(costs_of([1]), cost_of_column("costs"), 10)
+        cut_by_cost(costs_of([1]), ColumnCost("costs"), 10)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_computed_costs() -> None:
 
 def test_rows_that_wait_are_leased() -> None:
     share = Share("cut", 150)
-    stage = cut_by_cost(costs_of([1] * 12, 3, 3, 3, 3), cost_of_column("cost"), 10, share=share)
+    stage = cut_by_cost(costs_of([1] * 12, 3, 3, 3, 3), ColumnCost("cost"), 10, share=share)
 
     assert [batch.num_rows for batch in stage] == [10, 2]
     assert (share.peak_bytes, share.held_bytes) == (9 * 16, 0)
@@ -251,7 +251,7 @@ def test_rows_that_wait_are_leased() -> None:
 
 def test_an_iteration_that_was_left_alone_does_not_block_the_next() -> None:
     share = Share("cut", 100)
-    stage = cut_by_cost(costs_of([5] * 6, 3, 3), cost_of_column("cost"), 10, share=share)
+    stage = cut_by_cost(costs_of([5] * 6, 3, 3), ColumnCost("cost"), 10, share=share)
     abandoned = iter(stage)
     next(abandoned)
     next(abandoned)

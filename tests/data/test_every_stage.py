@@ -13,7 +13,7 @@ from penstock.config.sizes import MIB
 from penstock.data.cut import RowCut
 from penstock.data.prefetch import Prefetch, ReadAhead
 from penstock.data.quality import ShuffleQuality
-from penstock.data.row_cost import SequenceLength, cost_of_column
+from penstock.data.row_cost import ColumnCost, SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.readers.blocks import Blocks
 from penstock.readers.stream import RecordStream, Stream
@@ -36,12 +36,12 @@ EVERY_STAGE: dict[str, Make] = {
     "cut_by_rows": lambda source: RowCut(source, 3),
     "cut_by_rows, one row": lambda source: RowCut(source, 1),
     "cut_by_rows, all rows": lambda source: RowCut(source, 1000),
-    "cut_by_cost": lambda source: cut_by_cost(source, cost_of_column("number"), 12),
+    "cut_by_cost": lambda source: cut_by_cost(source, ColumnCost("number"), 12),
     "cut_by_cost, within a share": lambda source: cut_by_cost(
-        source, cost_of_column("number"), 3000, share=Share("cut", MIB)
+        source, ColumnCost("number"), 3000, share=Share("cut", MIB)
     ),
     "cut_by_cost, two rows": lambda source: cut_by_cost(
-        Shuffle(source, 5, seed=7), cost_of_column("number"), 1e9, max_batch_rows=2
+        Shuffle(source, 5, seed=7), ColumnCost("number"), 1e9, max_batch_rows=2
     ),
     "shuffle": lambda source: Shuffle(source, 5, seed=7),
     "shuffle, all rows": lambda source: Shuffle(source, 1000, seed=7),

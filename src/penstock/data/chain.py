@@ -1,7 +1,7 @@
 """What a Dataset is before it is read: a source, and what is done with its rows. A run file compiles to the same."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,6 @@ from penstock.data.row_cost import (
     ColumnCost,
     CostOf,
     LengthCost,
-    cost_of_column,
     cost_of_expression,
 )
 from penstock.data.sections import Oversize
@@ -55,7 +54,6 @@ class ByRows:
     drop_remainder: bool = False
 
     def num_batches(self, num_rows: int) -> int:
-        """Batches that so many rows give."""
         whole, rest = divmod(num_rows, self.num_rows)
         return whole + (rest > 0 and not self.drop_remainder)
 
@@ -209,7 +207,7 @@ def cost_of(cost: Any, source: Source) -> CostOf:
     schema = source.survey().columns
     with own_words():
         is_column = cost in schema.names or "(" not in cost
-        found = cost_of_column(cost) if is_column else cost_of_expression(cost)
+        found = ColumnCost(cost) if is_column else cost_of_expression(cost)
     for name in found.columns:
         if name not in schema.names:
             raise source.no_column(name)
@@ -232,40 +230,28 @@ _COSTS = f"the name of a column, or {' or '.join(f'{name}(column, ...)' for name
 
 def describe(chain: Chain) -> str:
     """What was said of a source, in the order in which rows pass it; nothing that only a look at the data tells."""
-    parts = [chain.source.name, *_rows(chain), *_batches(chain), *_bytes(chain)]
-    return f"Dataset({'; '.join(parts)})"
+    shard, shuffling, cut, num_maps = chain.shard, chain.shuffling, chain.cut, len(chain.maps)
+    epochs = "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
 
+    def with_number(text: str, number: int | None) -> str | None:
+        return None if number is None else text.format(number)
 
-def _rows(chain: Chain) -> Iterator[str]:
-    if chain.columns is not None:
-        yield f"columns {', '.join(chain.columns)}"
-    if chain.first_rows is not None:
-        yield f"the first {chain.first_rows:,} rows"
-    if chain.shard is not None:
-        yield f"shard {chain.shard.index} of {chain.shard.count}"
-    if chain.shuffling is not None:
-        yield f"shuffled in {format_size(chain.shuffling.buffer_bytes)} with seed {chain.shuffling.seed}"
-    if chain.take_rows is not None:
-        yield f"{chain.take_rows:,} rows of each epoch"
-
-
-def _batches(chain: Chain) -> Iterator[str]:
-    if isinstance(chain.cut, ByRows):
-        yield f"batches of {chain.cut.num_rows:,} rows"
-    if isinstance(chain.cut, ByCost):
-        yield f"batches of {chain.cut.cost.name} up to {chain.cut.rules.limit:g}"
-    if chain.maps:
-        yield "mapped" if len(chain.maps) == 1 else f"mapped {len(chain.maps)} times"
-    if chain.take_batches is not None:
-        yield f"{chain.take_batches:,} batches of each epoch"
-    if chain.epochs != 1:
-        yield "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
-    if chain.take_in_all is not None:
-        yield f"{chain.take_in_all:,} in all"
-
-
-def _bytes(chain: Chain) -> Iterator[str]:
-    if chain.prefetch_bytes is not None:
-        yield f"prefetched in {format_size(chain.prefetch_bytes)}"
-    if chain.memory_bytes is not None:
-        yield f"inside {format_size(chain.memory_bytes)}"
+    parts = [
+        chain.source.name,
+        None if chain.columns is None else f"columns {', '.join(chain.columns)}",
+        with_number("the first {:,} rows", chain.first_rows),
+        None if shard is None else f"shard {shard.index} of {shard.count}",
+        None
+        if shuffling is None
+        else f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}",
+        with_number("{:,} rows of each epoch", chain.take_rows),
+        with_number("batches of {:,} rows", cut.num_rows if isinstance(cut, ByRows) else None),
+        f"batches of {cut.cost.name} up to {cut.rules.limit:g}" if isinstance(cut, ByCost) else None,
+        "mapped" if num_maps == 1 else with_number("mapped {} times", num_maps or None),
+        with_number("{:,} batches of each epoch", chain.take_batches),
+        None if chain.epochs == 1 else epochs,
+        with_number("{:,} in all", chain.take_in_all),
+        None if chain.prefetch_bytes is None else f"prefetched in {format_size(chain.prefetch_bytes)}",
+        None if chain.memory_bytes is None else f"inside {format_size(chain.memory_bytes)}",
+    ]
+    return f"Dataset({'; '.join(part for part in parts if part is not None)})"

@@ -101,7 +101,6 @@ class Cursor:
         """Whether the next pass begins at the place of the latest, instead of anew."""
 
     def begin(self) -> "Pass":
-        """The next pass."""
         with own_words():
             latest = self._ready()
         self._is_ready = False
@@ -128,14 +127,12 @@ class Cursor:
             return (self._latest or self._ready()).state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """The next pass goes on from this place."""
         with own_words():
             opened = self._open()
             opened.load_state_dict(state)
         self._latest, self._is_ready = opened, True
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass begins with this epoch."""
         with own_words():
             self._latest = self._open()
         self._latest.set_epoch(epoch)
@@ -185,11 +182,9 @@ class Pass(Iterator[Any]):
         self.close()
 
     def state_dict(self) -> State:
-        """The place after the last element given out."""
         return self._opened.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a place."""
         self.close()
         with own_words():
             self._opened.load_state_dict(state)
@@ -243,7 +238,6 @@ def _check_same_rows(state: State, chain: Chain) -> None:
 
 
 def _shuffle_of(chain: Chain) -> State | None:
-    """What the order of a shuffled stream says."""
     if chain.shuffling is None:
         return None
     return {"num_rows": chain.shuffle_rows(), "seed": chain.shuffling.seed}

@@ -53,7 +53,6 @@ class Maker:
     """None: record batches are given out as they are."""
 
     def batch(self, record_batch: pa.RecordBatch, epoch: int) -> Any:
-        """One batch."""
         rows = self._selected(record_batch)
         if self.finish is None:
             return rows
@@ -131,7 +130,6 @@ class Elements(ABC):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go to a place that `state_dict` gave."""
         check_place(state)
         rows = state["rows"]
         self._stream.check_order(rows["order"])

@@ -88,7 +88,6 @@ class Prefetch(Generic[T]):
         self._finish(made)
 
     def num_waiting(self) -> int:
-        """Items that are there to be handed out."""
         return self._queue.qsize()
 
     def state_dict(self) -> State:
@@ -130,7 +129,6 @@ class Prefetch(Generic[T]):
                 self._share.release(left.leased_bytes)
 
     def _release_held(self) -> None:
-        """Give back the bytes of the item that was handed out last, where they are held."""
         self._share.release(self._held_bytes)
         self._held_bytes = 0
 

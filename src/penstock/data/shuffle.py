@@ -49,7 +49,6 @@ class Bucketing:
         return num_rows - num_rows % self.run_rows if num_rows > self.run_rows else num_rows
 
     def lengths_of(self, batches: Iterable[pa.RecordBatch]) -> Int64Array:
-        """The length of each row of several batches."""
         return np.concatenate([np.empty(0, np.int64), *(self.length.of(batch) for batch in batches)])
 
 
@@ -176,7 +175,6 @@ class Shuffle(Stage):
         return store.num_rows > 0
 
     def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a window that are not drawn yet."""
         self._hold(store.num_bytes)
         for start in range(num_drawn, store.num_rows, self._piece_rows):
             end = min(start + self._piece_rows, store.num_rows)

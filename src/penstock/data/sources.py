@@ -19,7 +19,6 @@ from penstock.readers.arrays.memory import survey_arrays
 from penstock.readers.arrays.survey import NumpySurvey
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.recognition import Likeness, recognise
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
 from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
@@ -128,7 +127,6 @@ class Source(ABC):
         return {}
 
     def no_column(self, name: str) -> DataError:
-        """That there is no such column, with the nearest."""
         return DataError(
             f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
         )
@@ -187,7 +185,6 @@ class NumpyFiles(Files):
     """NumPy files, whose arrays may have any number of axes."""
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """As the headers say."""
         survey = self.survey()
         if not isinstance(survey, NumpySurvey) or not survey.layout.parts:
             return {}
@@ -219,14 +216,12 @@ class Arrays(Source):
         return survey_arrays(self.arrays, Wanted(columns))
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """As the arrays are."""
         return _deep(
             {name: np.shape(array) for name, array in self.arrays.items() if isinstance(array, np.ndarray)}
         )
 
 
 def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Of a row, where it has more than one axis."""
     return {name: shape[1:] for name, shape in shapes.items() if len(shape) > 2}
 
 

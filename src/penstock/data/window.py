@@ -130,7 +130,6 @@ class FixedColumn:
         return view if as_views else pa.concat_arrays([view])
 
     def _as_arrow(self) -> ArrowArray:
-        """All rows of the window, as they stand."""
         numbers = self._values[: self._num_rows]
         self._lent = weakref.ref(numbers)
         valid_numbers = self._valid_numbers.bits(self._num_rows)
@@ -170,7 +169,7 @@ class _Validity:
         if self._valid is not None:
             self._valid = _permuted(self._valid, order)
 
-    def bits(self, num_rows: int) -> pa.Buffer | None:
+    def bits(self, num_rows: int) -> Any:
         """As Arrow has them; None where all are valid."""
         if self._valid is None:
             return None
@@ -293,7 +292,6 @@ class RowStore:
 
     @property
     def num_bytes(self) -> int:
-        """Of all columns, as they are held."""
         return self._pool.num_bytes + sum(column.num_bytes for column in self._columns)
 
 

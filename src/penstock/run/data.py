@@ -20,7 +20,7 @@ from penstock.data.memory_plan import (
 from penstock.data.prefetch import Prefetch
 from penstock.data.quality import ShuffleQuality
 from penstock.data.resharding import read_lengths, state_for
-from penstock.data.row_cost import CostOf, SequenceLength, cost_of_column, cost_of_expression
+from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
 from penstock.data.shuffle import Bucketing
 from penstock.data.sources import Surveyed
 from penstock.features.id_feature import SparseIds
@@ -123,7 +123,7 @@ def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceL
     }
     found: dict[str, CostOf | SequenceLength] = {}
     if data.sample_cost_field:
-        found["sample_cost_field"] = cost_of_column(data.sample_cost_field)
+        found["sample_cost_field"] = ColumnCost(data.sample_cost_field)
     elif data.sample_cost:
         found["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
     if data.bucket_by:
