@@ -20,8 +20,8 @@ OF_GPU = "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capa
 UNDER_A_LIMIT = """
 import resource, sys
 from pathlib import Path
-from penstock.pipeline.run_files import load_run
-from penstock.pipeline.training import train
+from penstock.run.run_file import load_run
+from penstock.run.train import train
 
 class LessMemory:
     def on_log(self, step, metrics, control):
