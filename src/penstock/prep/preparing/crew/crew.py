@@ -76,7 +76,7 @@ class Crew:
         while self._hand_out():
             channels = {worker.channel: worker for worker in self._workers if worker.assignment is not None}
             for channel in wait(list(channels), TICK_SECONDS):
-                self._hear(channels[channel])  # type: ignore[index]
+                self._hear(channels[channel])
             for worker in list(self._workers):
                 if worker.assignment is not None and worker.is_gone:
                     self._replace(worker)
