@@ -235,7 +235,7 @@ def test_a_bad_value_has_its_file_and_row():
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
     with Prefetch(loader(2), Share("prefetch", MIB)) as batches:
         next(iter(batches))
-        pids = batches._source.worker_pids
+        pids = batches.source.worker_pids
         assert len(pids) == 2
     assert not any(psutil.pid_exists(pid) for pid in pids)
 

@@ -5,7 +5,7 @@ from typing import Any, Self, TypeAlias
 
 from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.config.sizes import MIB, format_size
-from penstock.data.arguments import check_place, own_words
+from penstock.data.arguments import check_position, own_words
 from penstock.data.arrow_numpy import element_bytes
 from penstock.data.chain import ByCost, ByRows, Chain, open_rows
 from penstock.data.cut import CostCut
@@ -91,14 +91,14 @@ class Cursor:
     """The latest pass over a Dataset.
 
     A new pass begins with the epoch after a pass that came to its end, so that each has its own order of rows. One
-    that was left before its end is begun again; to go on from where it was left, load its place.
+    that was left before its end is begun again; to go on from where it was left, load its position.
     """
 
     def __init__(self, open_pass: Callable[[], Opened]) -> None:
         self._open = open_pass
         self._latest: Opened | None = None
         self._is_ready = False
-        """Whether the next pass begins at the place of the latest, instead of anew."""
+        """Whether the next pass begins at the position of the latest."""
 
     def begin(self) -> "Pass":
         with own_words():
@@ -122,7 +122,7 @@ class Cursor:
         return self._latest is None or not self._is_ready or self._latest.state_dict()["rows"]["row"] == 0
 
     def state_dict(self) -> State:
-        """The place of the latest pass; the start of the next, once that came to its end."""
+        """The position of the latest pass; the start of the next, once that came to its end."""
         with own_words():
             return (self._latest or self._ready()).state_dict()
 
@@ -149,7 +149,7 @@ class Cursor:
 
 
 class Pass(Iterator[Any]):
-    """One iteration over a Dataset: `next` gives elements, `state_dict` the place after the last of them.
+    """One iteration over a Dataset: `next` gives elements, `state_dict` the position after the last of them.
 
     A background thread, where there is one, ends with the iteration, with `close()`, or when nobody holds this any
     more.
@@ -191,7 +191,7 @@ class Pass(Iterator[Any]):
         self._elements = _elements(self._opened)
 
     def close(self) -> None:
-        """End reading, and the background thread where there is one; the place stays."""
+        """End reading, and the background thread where there is one; the position stays."""
         close = getattr(self._elements, "close", None)
         if close is not None:
             close()
@@ -211,14 +211,14 @@ def _elements(opened: Opened) -> Iterator[Any]:
             close()
 
 
-def place_in(chain: Chain, state: Any) -> State:
-    """The place at which this chain goes on, checked against what the chain says."""
+def position_in(chain: Chain, state: Any) -> State:
+    """The position at which this chain goes on, checked against what the chain says."""
     is_of_all_shards = isinstance(state, list | tuple)
     states: list[Any] = list(state) if is_of_all_shards else [state]
     if not states:
         raise CheckpointError("there are no places in this list; load those of all shards")
     for each in states:
-        check_place(each)
+        check_position(each)
         _check_same_rows(each, chain)
     return _of_all_shards(states, chain) if is_of_all_shards else states[0]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.data.arguments import check_place
+from penstock.data.arguments import check_position
 from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_batch_of
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
@@ -79,7 +79,7 @@ class Maker:
 class Elements(ABC):
     """What one pass over a Dataset gives: its epochs one after another, as a stream that is its own cursor.
 
-    A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the place
+    A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the position
     after the last element of an epoch is the end of that epoch.
     """
 
@@ -101,19 +101,19 @@ class Elements(ABC):
         return None if self._chain.epochs is None else self.first_epoch + self._chain.epochs
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements from the present place to the end of the pass."""
+        """The elements from the present position to the end of the pass."""
         while True:
             is_whole = self._row == 0 and self._place.done is None
             yield from self._limited()
             if self._given_in_epoch == 0 and is_whole:
-                _tell_of_nothing(self._chain)
+                _warn_of_nothing(self._chain)
                 return
             if self._is_full() or self._place.epoch + 1 == self.end_epoch:
                 return
             self._enter(self._place.epoch + 1)
 
     def state_dict(self) -> State:
-        """The place after the last element given out."""
+        """The position after the last element given out."""
         done = self._place.done
         rows = {
             "epoch": self._place.epoch,
@@ -130,7 +130,7 @@ class Elements(ABC):
         }
 
     def load_state_dict(self, state: State) -> None:
-        check_place(state)
+        check_position(state)
         rows = state["rows"]
         self._stream.check_order(rows["order"])
         self.first_epoch = state["first_epoch"]
@@ -186,7 +186,7 @@ class Rows(Elements):
                 yield element, row
 
 
-def _tell_of_nothing(chain: Chain) -> None:
+def _warn_of_nothing(chain: Chain) -> None:
     """Say that a whole epoch gave nothing; not of one of more shards than there are rows."""
     num_rows = chain.survey().num_rows
     if not num_rows:

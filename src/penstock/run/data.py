@@ -203,7 +203,7 @@ def plan_data_path(
 def training_chain(data: DataConfig, source: DataSource, num_shuffle_rows: int, shard: Shard) -> Chain:
     """What the run file says of its training rows, as a Dataset would chain it."""
     shuffling = None
-    if data.shuffle:
+    if num_shuffle_rows:
         shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
     return Chain(Surveyed(source.survey), shard=shard, shuffling=shuffling, cut=_cut_of(data, source))
 
