@@ -25,8 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.sizes import format_size
-from penstock.data.workers.choice import Workers
-from penstock.data.workers.counting import arena_bytes
+from penstock.data.memory_plan import FLIGHT_PER_WORKER
 from penstock.features.build import build_features
 from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
@@ -188,9 +187,13 @@ def loader_of(rows: pa.RecordBatch, num_workers: int, num_batches: int) -> "Batc
     # Not at the top: workers import this file for WordCount, and should not load torch for it.
     from penstock.tensors.loader import BatchLoader
 
-    share = Share("workers", arena_bytes(max(1, num_workers), rows.nbytes))
-    workers = Workers(num_workers, share) if num_workers else None
-    return BatchLoader(Repeated(rows, num_batches), parser_of(TEXT in rows.schema.names), workers=workers)
+    share = Share("workers", max(1, num_workers) * FLIGHT_PER_WORKER * rows.nbytes)
+    return BatchLoader(
+        Repeated(rows, num_batches),
+        parser_of(TEXT in rows.schema.names),
+        num_workers=num_workers,
+        worker_share=share,
+    )
 
 
 def run_epoch(loader: "BatchLoader") -> float:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.config.sizes import MIB, parse_size
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.prefetch import Prefetch, prefetch
-from penstock.data.shuffle import shuffle
-from penstock.data.workers.choice import Workers
-from penstock.data.workers.counting import arena_bytes
+from penstock.data.cut import RowCut
+from penstock.data.memory_plan import FLIGHT_PER_WORKER
+from penstock.data.prefetch import Prefetch
+from penstock.data.shuffle import Shuffle
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.reading import read_blocks
@@ -28,10 +27,10 @@ def batches_of(
     labels = ["id_0", "id_1"]
     surveyed = survey(ReadingSection(), files, Wanted(labels))
     rows = read_blocks(surveyed, Share("reader", surveyed.ample_bytes), seed=7)
-    mixed = shuffle(rows, parse_size(shuffle_buffer) // surveyed.row_bytes, seed=7)
-    cut = cut_by_rows(mixed, batch_rows)
-    arena = Share("workers", max(1, arena_bytes(num_workers, batch_rows * surveyed.row_bytes)))
-    workers = Workers(num_workers, arena) if num_workers else None
+    mixed = Shuffle(rows, parse_size(shuffle_buffer) // surveyed.row_bytes, seed=7)
+    cut = RowCut(mixed, batch_rows)
+    share = Share("workers", max(1, num_workers * FLIGHT_PER_WORKER * batch_rows * surveyed.row_bytes))
     parser = Parser([], labels, file_paths=[file.path for file in files])
-    with prefetch(BatchLoader(cut, parser, workers=workers), Share("prefetch", 16 * MIB)) as batches:
+    loader = BatchLoader(cut, parser, num_workers=num_workers, worker_share=share)
+    with Prefetch(loader, Share("prefetch", 16 * MIB)) as batches:
         yield batches

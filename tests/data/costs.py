@@ -6,10 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.data.cut_cost import CostCut, cut_by_cost
-from penstock.data.row_cost import cost_of_column
+from penstock.data.cut import CostCut, CostRules
+from penstock.data.row_cost import ColumnCost, CostOf
+from penstock.data.sections import Oversize
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
+from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
 
@@ -54,6 +56,19 @@ def costs_of(values: Sequence[Any], *chunk_rows: int, kind: pa.DataType | None =
     return ColumnStream(pa.array(values, kind or pa.int64()), chunk_rows or None)
 
 
+def cut_by_cost(
+    source: RecordStream,
+    cost: CostOf,
+    limit: float,
+    *,
+    oversize: str = "alone",
+    file_paths: Sequence[str] = (),
+    share: Share | None = None,
+    **rules: Any,
+) -> CostCut:
+    return CostCut(source, cost, CostRules(limit, oversize=Oversize(oversize), **rules), file_paths, share)
+
+
 def cut(values: Sequence[Any], *chunk_rows: int, limit: float = 10, **rules: Any) -> list[list[Any]]:
     """The costs of each batch."""
     return [batch.column("cost").to_pylist() for batch in cut_of(values, *chunk_rows, limit=limit, **rules)]
@@ -63,7 +78,7 @@ def cut_of(
     values: Sequence[Any], *chunk_rows: int, limit: float = 10, kind: pa.DataType | None = None, **rules: Any
 ) -> CostCut:
     """The stage over a stream with these costs."""
-    return cut_by_cost(costs_of(values, *chunk_rows, kind=kind), cost_of_column("cost"), limit, **rules)
+    return cut_by_cost(costs_of(values, *chunk_rows, kind=kind), ColumnCost("cost"), limit, **rules)
 
 
 @dataclass

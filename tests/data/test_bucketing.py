@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import CheckpointError, DataError
-from penstock.data.bucketing import Bucketing, by_length
-from penstock.data.cut_rows import cut_by_rows
+from penstock.data.cut import RowCut
 from penstock.data.row_cost import SequenceLength
-from penstock.data.shuffle import shuffle
+from penstock.data.shuffle import Bucketing, Shuffle, by_length
 from penstock.readers.stream import RecordStream
 from tests.data.costs import ColumnStream
 
@@ -27,7 +26,7 @@ def skewed_lengths(num_rows: int) -> list[int]:
 
 
 def batch_lengths(stream: RecordStream, batch_rows: int) -> list[np.ndarray]:
-    return [CLICKS.of(batch) for batch in cut_by_rows(stream, batch_rows)]
+    return [CLICKS.of(batch) for batch in RowCut(stream, batch_rows)]
 
 
 def padded_steps(batches: list[np.ndarray]) -> int:
@@ -37,7 +36,7 @@ def padded_steps(batches: list[np.ndarray]) -> int:
 
 def test_a_batch_has_rows_of_similar_length_and_batches_come_in_random_order() -> None:
     lengths = [7, 1, 6, 2, 5, 3, 4, 0]
-    batches = batch_lengths(shuffle(sequences(lengths), 8, 1, bucketing=Bucketing(CLICKS, 2)), 2)
+    batches = batch_lengths(Shuffle(sequences(lengths), 8, 1, bucketing=Bucketing(CLICKS, 2)), 2)
 
     assert sorted(map(sorted, batches)) == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert [min(batch) for batch in batches] != [0, 2, 4, 6]
@@ -53,7 +52,7 @@ def test_padding_shrinks_the_more_the_larger_the_window(
     lengths = skewed_lengths(20_000)
 
     def padding(bucketing: Bucketing | None) -> float:
-        stage = shuffle(sequences(lengths), window_rows, 1, bucketing=bucketing)
+        stage = Shuffle(sequences(lengths), window_rows, 1, bucketing=bucketing)
         return round(padded_steps(batch_lengths(stage, 256)) / sum(lengths), 1)
 
     assert (padding(None), padding(Bucketing(CLICKS, 256))) == (plain, bucketed)
@@ -82,7 +81,7 @@ def test_a_short_run_is_of_similar_length_too_and_comes_last(num_rows: int) -> N
 
 def test_windows_are_of_whole_runs() -> None:
     bucketing = Bucketing(CLICKS, 4)
-    stage = shuffle(sequences([1] * 20), 11, 1, bucketing=bucketing)
+    stage = Shuffle(sequences([1] * 20), 11, 1, bucketing=bucketing)
 
     assert stage.order["shuffle"] == {
         "num_rows": 8,
@@ -95,7 +94,7 @@ def test_windows_are_of_whole_runs() -> None:
 
 def test_the_order_follows_from_the_seed() -> None:
     def order(seed: int) -> list[int]:
-        stage = shuffle(sequences(skewed_lengths(100)), 50, seed, bucketing=Bucketing(CLICKS, 10))
+        stage = Shuffle(sequences(skewed_lengths(100)), 50, seed, bucketing=Bucketing(CLICKS, 10))
         return [row for batch in stage for row in batch.column("__row__").to_pylist()]
 
     assert order(1) == order(1) != order(2)
@@ -114,17 +113,17 @@ def test_the_order_follows_from_the_seed() -> None:
 def test_a_place_of_another_order_is_refused(
     was: Bucketing | None, now: Bucketing | None, message: str
 ) -> None:
-    saved = shuffle(sequences([1]), 6, 1, bucketing=was).state_dict()
+    saved = Shuffle(sequences([1]), 6, 1, bucketing=was).state_dict()
 
     with pytest.raises(CheckpointError, match=message):
-        shuffle(sequences([1]), 6, 1, bucketing=now).load_state_dict(saved)
+        Shuffle(sequences([1]), 6, 1, bucketing=now).load_state_dict(saved)
 
 
 def test_a_column_without_lengths_is_refused() -> None:
     source = ColumnStream(pa.array([1, 2]), name="clicks")
 
     with pytest.raises(DataError, match=r"column 'clicks': is of type int64; only lists and texts"):
-        shuffle(source, 5, 1, bucketing=Bucketing(CLICKS, 2))
+        Shuffle(source, 5, 1, bucketing=Bucketing(CLICKS, 2))
 
 
 def test_a_run_needs_a_row() -> None:

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
-from penstock.data.cut_cost import CutCount, cut_by_cost
-from penstock.data.row_cost import cost_of_column, cost_of_expression
+from penstock.data.cut import CutCount
+from penstock.data.row_cost import ColumnCost, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.readers.origin import locate
 from penstock.runtime.budget import Share
-from tests.data.costs import ColumnStream, costs_of, cut, cut_of, plain_cut
+from tests.data.costs import ColumnStream, costs_of, cut, cut_by_cost, cut_of, plain_cut
 from tests.readers.samples import row_ids, take
 
 MOST = 2**63 - 1
@@ -116,7 +116,7 @@ def test_rows_are_capped() -> None:
 
 def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
     source = costs_of([0] * 6, 2, 2, 2)
-    next(iter(cut_by_cost(source, cost_of_column("cost"), 10, max_batch_rows=2)))
+    next(iter(cut_by_cost(source, ColumnCost("cost"), 10, max_batch_rows=2)))
 
     assert source.place.row == 2
 
@@ -216,7 +216,7 @@ def test_a_cost_column_holds_numbers(kind: pa.DataType) -> None:
 
 def test_a_missing_cost_column_names_the_nearest() -> None:
     with pytest.raises(DataError, match=r"there is no column 'costs'; did you mean 'cost'\?"):
-        cut_by_cost(costs_of([1]), cost_of_column("costs"), 10)
+        cut_by_cost(costs_of([1]), ColumnCost("costs"), 10)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_computed_costs() -> None:
 
 def test_rows_that_wait_are_leased() -> None:
     share = Share("cut", 150)
-    stage = cut_by_cost(costs_of([1] * 12, 3, 3, 3, 3), cost_of_column("cost"), 10, share=share)
+    stage = cut_by_cost(costs_of([1] * 12, 3, 3, 3, 3), ColumnCost("cost"), 10, share=share)
 
     assert [batch.num_rows for batch in stage] == [10, 2]
     assert (share.peak_bytes, share.held_bytes) == (9 * 16, 0)
@@ -251,7 +251,7 @@ def test_rows_that_wait_are_leased() -> None:
 
 def test_an_iteration_that_was_left_alone_does_not_block_the_next() -> None:
     share = Share("cut", 100)
-    stage = cut_by_cost(costs_of([5] * 6, 3, 3), cost_of_column("cost"), 10, share=share)
+    stage = cut_by_cost(costs_of([5] * 6, 3, 3), ColumnCost("cost"), 10, share=share)
     abandoned = iter(stage)
     next(abandoned)
     next(abandoned)
@@ -277,7 +277,7 @@ def test_batches_are_counted_without_moving() -> None:
     stage = cut_of([3, 4, 20, 1, 1, 1], 4, 2)
     take(stage, 1)
 
-    assert stage.count() == CutCount(num_batches=2, num_rows=4, most_rows=3, num_oversize=1)
+    assert stage.count() == CutCount(num_batches=2, num_rows=4, max_rows=3, num_oversize=1)
     assert stage.place.row == 2
     assert len(list(stage)) == 2
     assert stage.count() == CutCount()
@@ -287,7 +287,7 @@ def test_many_small_batches_of_one_chunk_are_cut_in_time_that_grows_with_their_n
     """A chunk of a million rows would take minutes if each batch looked at all that are left."""
     stage = cut_of(np.ones(1_000_000, np.int64), limit=20)
 
-    assert stage.count() == CutCount(num_batches=50_000, num_rows=1_000_000, most_rows=20)
+    assert stage.count() == CutCount(num_batches=50_000, num_rows=1_000_000, max_rows=20)
 
 
 any_costs = st.one_of(

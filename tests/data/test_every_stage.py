@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError
 from penstock.config.sizes import MIB
-from penstock.data.bucketing import Bucketing
-from penstock.data.cut_cost import cut_by_cost
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.prefetch import prefetch, read_ahead
+from penstock.data.cut import RowCut
+from penstock.data.prefetch import Prefetch, ReadAhead
 from penstock.data.quality import ShuffleQuality
-from penstock.data.row_cost import SequenceLength, cost_of_column
-from penstock.data.shuffle import shuffle
-from penstock.data.stage import watch_order
+from penstock.data.row_cost import ColumnCost, SequenceLength
+from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.readers.blocks import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
+from tests.data.costs import cut_by_cost
 from tests.data.streams import stream_of_sizes
 from tests.readers.samples import flat, row_ids, take
 
@@ -31,31 +29,33 @@ Make = Callable[[RecordStream], Stream]
 
 
 def _prefetch(source: RecordStream) -> Stream:
-    return prefetch(source, Share("prefetch", 500))
+    return Prefetch(source, Share("prefetch", 500))
 
 
 EVERY_STAGE: dict[str, Make] = {
-    "cut_by_rows": lambda source: cut_by_rows(source, 3),
-    "cut_by_rows, one row": lambda source: cut_by_rows(source, 1),
-    "cut_by_rows, all rows": lambda source: cut_by_rows(source, 1000),
-    "cut_by_cost": lambda source: cut_by_cost(source, cost_of_column("number"), 12),
+    "cut_by_rows": lambda source: RowCut(source, 3),
+    "cut_by_rows, one row": lambda source: RowCut(source, 1),
+    "cut_by_rows, all rows": lambda source: RowCut(source, 1000),
+    "cut_by_cost": lambda source: cut_by_cost(source, ColumnCost("number"), 12),
     "cut_by_cost, within a share": lambda source: cut_by_cost(
-        source, cost_of_column("number"), 3000, share=Share("cut", MIB)
+        source, ColumnCost("number"), 3000, share=Share("cut", MIB)
     ),
     "cut_by_cost, two rows": lambda source: cut_by_cost(
-        shuffle(source, 5, seed=7), cost_of_column("number"), 1e9, max_batch_rows=2
+        Shuffle(source, 5, seed=7), ColumnCost("number"), 1e9, max_batch_rows=2
     ),
-    "shuffle": lambda source: shuffle(source, 5, seed=7),
-    "shuffle, all rows": lambda source: shuffle(source, 1000, seed=7),
-    "shuffle, by length": lambda source: shuffle(source, 5, seed=7, bucketing=Bucketing(ONES, 2)),
-    "shuffle, by length, all rows": lambda source: shuffle(source, 99, seed=7, bucketing=Bucketing(ONES, 4)),
+    "shuffle": lambda source: Shuffle(source, 5, seed=7),
+    "shuffle, all rows": lambda source: Shuffle(source, 1000, seed=7),
+    "shuffle, by length": lambda source: Shuffle(source, 5, seed=7, bucketing=Bucketing(ONES, 2)),
+    "shuffle, by length, all rows": lambda source: Shuffle(source, 99, seed=7, bucketing=Bucketing(ONES, 4)),
     "prefetch": _prefetch,
-    "read_ahead": lambda source: read_ahead(source, Share("read ahead", 500)),
-    "watch_order": lambda source: watch_order(source, ShuffleQuality(Blocks.of([(0, 0, 10**6)])), "number"),
-    "read_ahead under a shuffle": lambda source: shuffle(
-        read_ahead(source, Share("read ahead", 500)), 5, seed=7
+    "read_ahead": lambda source: ReadAhead(source, Share("read ahead", 500)),
+    "shuffle, measured": lambda source: Shuffle(
+        source, 5, seed=7, batch_rows=2, quality=ShuffleQuality(Blocks.of([(0, 0, 10**6)]), "number")
     ),
-    "all": lambda source: _prefetch(cut_by_rows(shuffle(source, 7, seed=7), 4)),
+    "read_ahead under a shuffle": lambda source: Shuffle(
+        ReadAhead(source, Share("read ahead", 500)), 5, seed=7
+    ),
+    "all": lambda source: _prefetch(RowCut(Shuffle(source, 7, seed=7), 4)),
 }
 SIZES = [4, 0, 1, 7, 3]
 
@@ -147,7 +147,7 @@ def test_a_chain_gives_full_batches_and_resumes(
     sizes: list[int], window_rows: int, batch_rows: int, drop_remainder: bool, data: st.DataObject
 ) -> None:
     def chain() -> RecordStream:
-        return cut_by_rows(shuffle(stream_of_sizes(sizes), window_rows, 3), batch_rows, drop_remainder)
+        return RowCut(Shuffle(stream_of_sizes(sizes), window_rows, 3), batch_rows, drop_remainder)
 
     expected = list(chain())
     before, after = chain(), chain()
@@ -171,7 +171,7 @@ def test_a_place_holds_no_rows(make: Make) -> None:
 
 def test_a_chain_over_files_with_a_budget_of_its_own() -> None:
     share = Share("prefetch", MIB)
-    with prefetch(cut_by_rows(stream_of_sizes([1000] * 5), 256), share) as stage:
+    with Prefetch(RowCut(stream_of_sizes([1000] * 5), 256), share) as stage:
         assert flat(stage) == list(range(5000))
     assert share.held_bytes == 0
 

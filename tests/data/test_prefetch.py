@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from penstock.data.prefetch import prefetch
+from penstock.data.prefetch import Prefetch
 from penstock.readers.stream import Place
 from penstock.runtime.budget import Share
 from tests.data.streams import ListStream, stream_of_sizes
@@ -31,7 +31,7 @@ class _Failing(ListStream):
 def test_the_thread_works_ahead_as_far_as_the_bytes_allow() -> None:
     source = stream_of_sizes([10] * 20)
     share = Share("prefetch", 35)
-    with prefetch(source, share, num_bytes=lambda _: 10) as stage:
+    with Prefetch(source, share, num_bytes=lambda _: 10) as stage:
         iterator = iter(stage)
         next(iterator)
         # One is handed out, three wait, one is in the thread's hands and waits for its bytes.
@@ -44,14 +44,14 @@ def test_the_thread_works_ahead_as_far_as_the_bytes_allow() -> None:
 
 def test_an_item_larger_than_the_share_passes_alone() -> None:
     share = Share("prefetch", 5)
-    with prefetch(stream_of_sizes([10] * 4), share, num_bytes=lambda _: 10) as stage:
+    with Prefetch(stream_of_sizes([10] * 4), share, num_bytes=lambda _: 10) as stage:
         assert flat(stage) == list(range(40))
     assert share.peak_bytes == 5
 
 
 def test_items_of_no_size_do_not_queue_without_end() -> None:
     source = stream_of_sizes([10] * 50)
-    with prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
+    with Prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
         next(iter(stage))
         wait_until(lambda: source.num_given == 5)
         time.sleep(0.02)
@@ -60,14 +60,14 @@ def test_items_of_no_size_do_not_queue_without_end() -> None:
 
 def test_nothing_starts_before_it_is_iterated() -> None:
     source = stream_of_sizes([1])
-    prefetch(source, Share("prefetch", 100))
+    Prefetch(source, Share("prefetch", 100))
 
     assert source.num_given == 0
     assert _threads() == []
 
 
 def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
-    with prefetch(_Failing([[1], [2], [3], [4]]), Share("prefetch", 1000)) as stage:
+    with Prefetch(_Failing([[1], [2], [3], [4]]), Share("prefetch", 1000)) as stage:
         assert flat(take(stage, 2)) == [1, 2]
         with pytest.raises(ValueError, match="the third batch is bad") as caught:
             list(stage)
@@ -81,7 +81,7 @@ def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
 def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> None:
     source = stream_of_sizes([10] * 50)
     share = Share("prefetch", 25)
-    stage = prefetch(source, share, num_bytes=lambda _: 10)
+    stage = Prefetch(source, share, num_bytes=lambda _: 10)
     take(stage, num_taken)
     stage.close()
 
@@ -93,14 +93,14 @@ def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> No
 
 
 def test_a_closed_stage_can_be_iterated_again() -> None:
-    with prefetch(stream_of_sizes([10] * 5), Share("prefetch", 1000)) as stage:
+    with Prefetch(stream_of_sizes([10] * 5), Share("prefetch", 1000)) as stage:
         first = flat(take(stage, 2))
         stage.close()
         assert first + flat(stage) == list(range(50))
 
 
 def test_the_thread_ends_with_the_epoch() -> None:
-    stage = prefetch(stream_of_sizes([10] * 5), Share("prefetch", 10_000))
+    stage = Prefetch(stream_of_sizes([10] * 5), Share("prefetch", 10_000))
     list(stage)
 
     assert _threads() == []
@@ -108,7 +108,7 @@ def test_the_thread_ends_with_the_epoch() -> None:
 
 def test_a_new_epoch_drops_what_was_made_ahead() -> None:
     share = Share("prefetch", 10_000)
-    with prefetch(stream_of_sizes([10] * 5), share) as stage:
+    with Prefetch(stream_of_sizes([10] * 5), share) as stage:
         take(stage, 1)
         stage.set_epoch(2)
         assert share.held_bytes == 0
@@ -134,13 +134,13 @@ def test_items_may_be_anything_whose_bytes_are_known() -> None:
         def set_epoch(self, epoch: int) -> None:
             self.num_done = 0
 
-    with prefetch(Letters(), Share("prefetch", 10), num_bytes=len) as stage:
+    with Prefetch(Letters(), Share("prefetch", 10), num_bytes=len) as stage:
         assert list(stage) == ["a", "b", "c"]
 
 
 def test_what_is_held_of_a_loop_that_was_left_is_given_back() -> None:
     share = Share("prefetch", 20)
-    with prefetch(stream_of_sizes([10] * 6), share, num_bytes=lambda _: 10, hold_handed_out=True) as stage:
+    with Prefetch(stream_of_sizes([10] * 6), share, num_bytes=lambda _: 10, hold_handed_out=True) as stage:
         first = flat(take(stage, 1))
         second = flat(take(stage, 1))
         assert first + second + flat(stage) == list(range(60))

@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from penstock.data.quality import ShuffleQuality, expected_blocks
 from penstock.readers.blocks import Blocks
-from penstock.readers.origin import ids_of_rows
+from penstock.readers.origin import ROW_COLUMN, ids_of_rows
 
 NUM_FILES, BLOCK_ROWS, BATCH_ROWS = 4, 500, 256
 BLOCKS = Blocks.of((block // 10, block % 10 * BLOCK_ROWS, BLOCK_ROWS) for block in range(NUM_FILES * 10))
@@ -17,11 +18,16 @@ LABELS = np.arange(NUM_ROWS) // 700 % 2
 """Runs of equal labels, as in a log that was sorted."""
 
 
+def batch_of(row_ids: np.ndarray, labels: np.ndarray | None = None) -> pa.RecordBatch:
+    columns = {ROW_COLUMN: row_ids} if labels is None else {ROW_COLUMN: row_ids, "label": labels}
+    return pa.record_batch(columns)
+
+
 def score(order: np.ndarray, blocks: Blocks = BLOCKS, **options: int) -> dict[str, float]:
     """Of all rows in this order."""
-    quality = ShuffleQuality(blocks, every=1, **options)
+    quality = ShuffleQuality(blocks, "label", every=1, **options)
     for rows in np.split(order, range(BATCH_ROWS, len(order), BATCH_ROWS)):
-        quality.see(ROW_IDS[rows], LABELS[rows])
+        quality.see(batch_of(ROW_IDS[rows], LABELS[rows]))
     return quality.score()
 
 
@@ -56,7 +62,7 @@ def test_a_block_that_is_the_whole_data_set_does_not_look_mixed() -> None:
 
     one_block, stretches = ShuffleQuality(blocks), ShuffleQuality(blocks, stretch_rows=600)
     for quality in (one_block, stretches):
-        quality.see(rows)
+        quality.see(batch_of(rows))
 
     assert one_block.score()["block_coverage"] == 1.0
     assert stretches.score()["block_coverage"] == pytest.approx(1 / 34, rel=0.01)
@@ -77,31 +83,31 @@ def test_expected_blocks_are_those_of_a_draw_without_repeats(num_drawn: int) -> 
 def test_only_some_batches_are_looked_at() -> None:
     quality = ShuffleQuality(BLOCKS, every=4)
     for _ in range(9):
-        quality.see(ROW_IDS[:10])
+        quality.see(batch_of(ROW_IDS[:10]))
 
     assert quality.score()["batches_looked_at"] == 3
 
 
 def test_nothing_is_said_before_the_first_batch() -> None:
     quality = ShuffleQuality(BLOCKS, every=1)
-    quality.see(ROW_IDS[:0])
+    quality.see(batch_of(ROW_IDS[:0]))
 
     assert quality.score() == {}
 
 
 @pytest.mark.parametrize("labels", [[1, 1, 1], [np.nan, 1, np.nan], [7]], ids=str)
 def test_labels_that_tell_nothing_are_left_out(labels: list[float]) -> None:
-    quality = ShuffleQuality(BLOCKS, every=1)
-    quality.see(ROW_IDS[: len(labels)], np.array(labels))
+    quality = ShuffleQuality(BLOCKS, "label", every=1)
+    quality.see(batch_of(ROW_IDS[: len(labels)], np.array(labels)))
 
     assert list(quality.score()) == ["block_coverage", "batches_looked_at"]
 
 
 def test_labels_far_from_zero_correlate_as_near_it() -> None:
     labels = np.random.default_rng(0).permutation(np.arange(200) % 2)
-    near, far = ShuffleQuality(BLOCKS, every=1), ShuffleQuality(BLOCKS, every=1)
-    near.see(ROW_IDS[:200], labels)
-    far.see(ROW_IDS[:200], labels + 1e9)
+    near, far = (ShuffleQuality(BLOCKS, "label", every=1) for _ in range(2))
+    near.see(batch_of(ROW_IDS[:200], labels))
+    far.see(batch_of(ROW_IDS[:200], labels + 1e9))
 
     expected = np.corrcoef(labels[:-1], labels[1:])[0, 1]
     assert near.score()["label_autocorrelation"] == pytest.approx(expected)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError
 from penstock.config.sizes import MIB
-from penstock.data.bucketing import Bucketing, read_lengths
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.resharding import state_for
+from penstock.data.cut import RowCut
+from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import SequenceLength
-from penstock.data.shuffle import shuffle
+from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.readers.blocks import Shard
 from penstock.readers.reading import read_blocks
 from penstock.readers.stream import RecordStream
@@ -37,8 +36,8 @@ def stream(
         survey, Share("reader", MIB), seed=None if window_rows is None else 3, shard=shard
     )
     if window_rows is not None:
-        rows = shuffle(rows, window_rows, seed=3, bucketing=bucketing)
-    return cut_by_rows(rows, batch_rows)
+        rows = Shuffle(rows, window_rows, seed=3, bucketing=bucketing)
+    return RowCut(rows, batch_rows)
 
 
 def go_on(

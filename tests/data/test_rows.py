@@ -3,26 +3,26 @@
 import pyarrow as pa
 import pytest
 
-from penstock.data.cut_rows import cut_by_rows
+from penstock.data.cut import RowCut
 from penstock.data.stage import join
 from tests.data.streams import stream_of, stream_of_sizes
 from tests.readers.samples import numbers
 
 
 def test_rows_are_joined_and_cut() -> None:
-    stream = cut_by_rows(stream_of([1, 2, 3], [4], [5, 6]), num_rows=2)
+    stream = RowCut(stream_of([1, 2, 3], [4], [5, 6]), num_rows=2)
 
     assert numbers(stream) == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_the_last_batch_is_short_or_dropped() -> None:
-    assert numbers(cut_by_rows(stream_of([1, 2, 3]), 2)) == [[1, 2], [3]]
-    assert numbers(cut_by_rows(stream_of([1, 2, 3]), 2, drop_remainder=True)) == [[1, 2]]
+    assert numbers(RowCut(stream_of([1, 2, 3]), 2)) == [[1, 2], [3]]
+    assert numbers(RowCut(stream_of([1, 2, 3]), 2, drop_remainder=True)) == [[1, 2]]
 
 
 def test_a_batch_inside_one_source_batch_is_a_view_of_it() -> None:
     source = stream_of_sizes([10])
-    first, second = cut_by_rows(source, 5)
+    first, second = RowCut(source, 5)
 
     assert first.column("number").buffers()[1].address == second.column("number").buffers()[1].address
     assert second.column("number").offset == 5
@@ -30,7 +30,7 @@ def test_a_batch_inside_one_source_batch_is_a_view_of_it() -> None:
 
 def test_no_more_is_read_than_needed() -> None:
     source = stream_of_sizes([10] * 10)
-    next(iter(cut_by_rows(source, 15)))
+    next(iter(RowCut(source, 15)))
 
     assert source.num_given == 2
 
@@ -46,4 +46,4 @@ def test_dictionaries_are_unified() -> None:
 
 def test_a_batch_needs_a_row() -> None:
     with pytest.raises(ValueError, match="a batch needs at least one row, not 0"):
-        cut_by_rows(stream_of([1]), 0)
+        RowCut(stream_of([1]), 0)

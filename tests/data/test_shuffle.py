@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import BudgetExceeded, CheckpointError
-from penstock.data.shuffle import shuffle
+from penstock.data.shuffle import Shuffle
 from penstock.runtime.budget import Share
 from tests.data.streams import stream_of_sizes
 from tests.readers.samples import flat, take
 
 
 def test_rows_mix_inside_a_window_and_stay_inside_it() -> None:
-    mixed = flat(shuffle(stream_of_sizes([30, 30, 40]), 50, seed=1))
+    mixed = flat(Shuffle(stream_of_sizes([30, 30, 40]), 50, seed=1))
 
     assert sorted(mixed[:50]) == list(range(50))
     assert sorted(mixed[50:]) == list(range(50, 100))
@@ -20,7 +20,7 @@ def test_rows_mix_inside_a_window_and_stay_inside_it() -> None:
 
 def test_the_order_follows_from_seed_and_epoch_not_from_the_batches_of_the_source() -> None:
     def order(sizes: list[int], seed: int, epoch: int) -> list[int]:
-        stage = shuffle(stream_of_sizes(sizes), 1000, seed)
+        stage = Shuffle(stream_of_sizes(sizes), 1000, seed)
         stage.set_epoch(epoch)
         return [number % 1000 for number in flat(stage)]
 
@@ -29,38 +29,37 @@ def test_the_order_follows_from_seed_and_epoch_not_from_the_batches_of_the_sourc
 
 
 def test_windows_are_permuted_each_in_its_own_way() -> None:
-    mixed = np.array(flat(shuffle(stream_of_sizes([100]), 50, seed=1)))
+    mixed = np.array(flat(Shuffle(stream_of_sizes([100]), 50, seed=1)))
 
     assert (mixed[:50] != mixed[50:] - 50).any()
 
 
 def test_a_row_stays_whole() -> None:
-    for batch in shuffle(stream_of_sizes([10, 20]), 30, seed=1):
+    for batch in Shuffle(stream_of_sizes([10, 20]), 30, seed=1):
         words = [f"word {number}" for number in batch.column("number").to_pylist()]
         assert batch.column("word").to_pylist() == words
 
 
 def test_only_one_window_is_read_ahead() -> None:
     source = stream_of_sizes([10] * 20)
-    take(shuffle(source, 50, seed=1), 1)
+    take(Shuffle(source, 50, seed=1), 1)
 
     assert source.num_given == 5
 
 
 def test_a_window_is_leased_while_rows_are_drawn_from_it() -> None:
     share = Share("shuffle", 100_000)
-    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share, piece_rows=3)
-    drawn = iter(stage)
+    drawn = iter(Shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share))
     first = next(drawn)
 
     assert share.held_bytes > 0
-    assert first.num_rows == 3
-    assert len(flat(drawn)) == 40 - 3
+    assert first.num_rows == 20
+    assert len(flat(drawn)) == 40 - 20
     assert share.held_bytes == 0
 
 
 def test_a_window_that_outgrows_its_share_says_so() -> None:
-    stage = shuffle(
+    stage = Shuffle(
         stream_of_sizes([10] * 4), 20, seed=1, share=Share("shuffle", 100, "data_config.shuffle_buffer")
     )
 
@@ -69,17 +68,17 @@ def test_a_window_that_outgrows_its_share_says_so() -> None:
 
 
 def test_another_window_size_or_seed_is_refused() -> None:
-    saved = shuffle(stream_of_sizes([9]), 5, seed=1).state_dict()
+    saved = Shuffle(stream_of_sizes([9]), 5, seed=1).state_dict()
 
     with pytest.raises(CheckpointError, match="saved with shuffle num_rows 5 but the run has 6"):
-        shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
+        Shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
     with pytest.raises(CheckpointError, match="saved with shuffle seed 1 but the run has 2"):
-        shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
+        Shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
 
 
 def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:
     share = Share("shuffle", 1024 * 1024 * 2)
-    stage = shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share, piece_rows=3)
+    stage = Shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share)
     abandoned = iter(stage)
     next(abandoned)
     stage.set_epoch(0)
@@ -87,3 +86,18 @@ def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:
     assert sorted(flat(stage)) == list(range(40))
     assert share.held_bytes == 0
     del abandoned
+
+
+def test_pieces_are_whole_batches() -> None:
+    pieces = list(Shuffle(stream_of_sizes([5000]), 5000, seed=1, batch_rows=300))
+
+    assert [piece.num_rows for piece in pieces] == [900] * 5 + [500]
+
+
+def test_a_consumer_that_lets_go_of_batches_gets_views_of_the_window() -> None:
+    def offsets(batch_rows: int) -> list[int]:
+        stage = Shuffle(stream_of_sizes([4000]), 4000, seed=1, batch_rows=batch_rows, as_views=True)
+        return [batch.column("number").offset for batch in stage]
+
+    assert offsets(1000) == [0, 1000, 2000, 0], "the last is copied: the next window may be filled beside it"
+    assert offsets(1500) == [0, 0, 0], "a batch of two windows is copied when it is joined"

@@ -1,8 +1,6 @@
 """Every entry of docs/troubleshooting.md: what it quotes is what is printed when one runs into it."""
 
-import os
 import re
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,10 @@ from penstock.run.session import limit_exceeded
 from penstock.runtime.memory import MemoryMonitor
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import CLICKS, Change, Desk
-from tests.data.workers import functions
+from tests.data import worker_functions as functions
 from tests.end_to_end.wrong_input.test_data_files import FROM_CSV, HEADER, cut_in_half
 from tests.end_to_end.wrong_input.test_places import WEIGHTS, flip_a_bit
 from tests.faults.test_workers import ten_batches
-from tests.readers.samples import take
 
 __all__ = ["desk", "trained_desk", "trained_run"]
 
@@ -82,11 +79,8 @@ def waiting_for_parsing(_: Desk) -> str:
 
 
 def killing_a_worker(_: Desk) -> str:
-    with ten_batches(functions.hangs_at_20) as stage:  # so that there is work left when it is killed
-        take(stage, 1)
-        os.kill(stage.pids[0], signal.SIGKILL)
-        with pytest.raises(PenstockError) as caught:
-            list(stage)
+    with ten_batches(functions.kills_itself_late_at_20) as stage, pytest.raises(PenstockError) as caught:
+        list(stage)
     return str(caught.value)
 
 

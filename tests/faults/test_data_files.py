@@ -86,17 +86,15 @@ def test_a_file_that_was_replaced_between_save_and_resume_is_refused(place, trai
     assert losses(place) == losses(trained)
 
 
-def test_a_killed_worker_stops_the_run_with_its_signal_and_the_run_goes_on(place, trained):
+def test_the_batch_of_a_killed_worker_is_done_again_and_the_run_goes_on(place, trained):
     process = start_and_stop_after(place, 20, "--set", "data_config.num_workers=2")
-    workers = psutil.Process(process.pid).children(recursive=True)
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers = [child for child in children if child.ppid() != process.pid]
     os.kill(workers[-1].pid, signal.SIGKILL)
     process.send_signal(signal.SIGCONT)
     _, told = process.communicate(timeout=300)
 
-    assert process.returncode == 1
-    assert "was killed by SIGKILL" in told.splitlines()[-1]
-    assert "data_config.num_workers" in told.splitlines()[-1]
-    done = place.penstock("train", "run.yaml", "--continue_train", "--set", "data_config.num_workers=1")
-    assert done.code == 0, done.err
+    assert process.returncode == 0, told
+    assert "was killed by SIGKILL" in told
     assert parameters(place, LAST_STEP) == parameters(trained, LAST_STEP)
     assert losses(place) == losses(trained)

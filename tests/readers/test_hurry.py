@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.data.prefetch import read_ahead
+from penstock.data.prefetch import ReadAhead
 from penstock.readers.files import list_files
 from penstock.readers.parquet_files import OpenParquet
 from penstock.readers.reading import BlockStream, read_blocks
@@ -52,7 +52,7 @@ def test_where_nobody_reads_ahead_one_core_is_enough(stream: BlockStream, decode
 
 
 def test_whoever_reads_ahead_tells_what_waits(stream: BlockStream, decoded: list[bool]) -> None:
-    ahead = read_ahead(stream, Share("read ahead", MIB))
+    ahead = ReadAhead(stream, Share("read ahead", MIB))
     assert sum(batch.num_rows for batch in ahead) == 40
     assert decoded[0] is True
     assert stream.num_waiting is None

@@ -29,21 +29,21 @@ CASES = {
         PARSING,
         (
             "waiting 62% of the time: parsing is the bottleneck; "
-            "data_config.num_workers: 2 would take about 142MiB more"
+            "data_config.num_workers: 2 would take about 230MiB more"
         ),
     ),
     "parsing, and the memory is not there": (
         replace(PARSING, free_bytes=100 * MIB),
         (
-            "waiting 62% of the time: parsing is the bottleneck; data_config.num_workers: 2 would take about 142MiB "
-            "more, which needs memory.limit raised by 42MiB"
+            "waiting 62% of the time: parsing is the bottleneck; data_config.num_workers: 2 would take about 230MiB "
+            "more, which needs memory.limit raised by 130MiB"
         ),
     ),
     "parsing, with one worker: only the second one costs": (
         replace(PARSING, num_workers=1),
         (
             "waiting 62% of the time: parsing is the bottleneck; "
-            "data_config.num_workers: 2 would take about 23MiB more"
+            "data_config.num_workers: 2 would take about 115MiB more"
         ),
     ),
     "parsing, on every core": (
@@ -106,14 +106,14 @@ CASES = {
         replace(PARSING, batch_rows=1024),
         (
             "waiting 62% of the time: parsing is the bottleneck; "
-            "data_config.num_workers: 2 would take about 142MiB more"
+            "data_config.num_workers: 2 would take about 230MiB more"
         ),
     ),
     "small batches, and a core is left": (
         replace(PARSING, batch_rows=1024, num_workers=3),
         (
             "waiting 62% of the time: parsing is the bottleneck; "
-            "data_config.num_workers: 4 would take about 23MiB more"
+            "data_config.num_workers: 4 would take about 115MiB more"
         ),
     ),
     "small batches, and every core parses": (
@@ -154,5 +154,5 @@ def test_the_log_gets_the_text_the_setting_and_the_bytes() -> None:
     assert as_record(advice) == {
         "text": str(advice),
         "setting": "data_config.num_workers",
-        "extra_bytes": 142 * MIB,
+        "extra_bytes": 230 * MIB,
     }

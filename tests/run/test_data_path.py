@@ -194,30 +194,18 @@ def test_another_number_of_ranks_takes_what_is_left(
 
 AWKWARD = {
     "no rows": (Case(rows_per_file=[0]), []),
-    "one row": (Case(rows_per_file=[1]), [[0]]),
     "fewer rows than ranks": (Case(rows_per_file=[2], num_ranks=4), [[0], [1]]),
     "empty files between full ones": (Case(rows_per_file=[0, 2, 0, 0, 3, 0]), [[0, 1, 2], [3, 4]]),
-    "one huge row group": (Case(rows_per_file=[10], row_group_rows=1000, batch_rows=9), [[*range(9)], [9]]),
-    "row groups of one row": (Case(rows_per_file=[4], row_group_rows=1), [[0, 1, 2], [3]]),
-    "a batch larger than the data": (Case(rows_per_file=[4], batch_rows=100), [[0, 1, 2, 3]]),
     "drop_remainder drops everything": (Case(rows_per_file=[2], drop_remainder=True), []),
-    "drop_remainder drops nothing": (Case(rows_per_file=[6], drop_remainder=True), [[0, 1, 2], [3, 4, 5]]),
-    "cost equal to the limit": (Case([4], costs=[10], cost_limit=10), [[0], [1], [2], [3]]),
-    "costs that fill the limit exactly": (Case([4], costs=[5], cost_limit=10), [[0, 1], [2, 3]]),
-    "a limit below every cost": (Case([3], costs=[7], cost_limit=1), [[0], [1], [2]]),
     "oversize rows at chunk borders": (
         Case([4, 4], costs=[99, 1, 1, 99], cost_limit=10), [[0], [1, 2], [3], [4], [5, 6], [7]]
     ),
     "oversize rows at chunk borders, dropped": (
         Case([4, 4], costs=[99, 1, 1, 99], cost_limit=10, oversize=Oversize.drop), [[1, 2, 5, 6]]
     ),
-    "all rows oversize, dropped": (Case([5], costs=[99], cost_limit=10, oversize=Oversize.drop), []),
-    "uint8 costs": (Case([3], costs=[200], cost_type=pa.uint8(), cost_limit=250), [[0], [1], [2]]),
-    "null costs with a value": (Case([4], costs=[None, 6], cost_limit=10, null_cost=4), [[0, 1], [2, 3]]),
     "NaN costs with a value": (
         Case([4], costs=[float("nan"), 6.0], cost_type=pa.float64(), cost_limit=10, null_cost=4), [[0, 1], [2, 3]]
     ),
-    "rows that cost nothing": (Case([5], costs=[0], cost_limit=1, max_batch_rows=2), [[0, 1], [2, 3], [4]]),
     "a cost at the end of int64": (Case([2], costs=[2**63 - 1], cost_limit=2**62), [[0], [1]]),
     "costs summed over files": (Case([1, 1, 1, 1], costs=[5], cost_limit=15), [[0, 1, 2], [3]]),
 }  # fmt: skip

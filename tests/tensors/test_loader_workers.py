@@ -15,11 +15,9 @@ from numpy.testing import assert_array_equal as assert_same
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.prefetch import prefetch
-from penstock.data.shuffle import shuffle
-from penstock.data.workers.choice import Workers
-from penstock.data.workers.measured import Rule
+from penstock.data.cut import RowCut
+from penstock.data.prefetch import Prefetch
+from penstock.data.shuffle import Shuffle
 from penstock.features.build import build_features
 from penstock.features.parser import ParseBatches, Parser
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
@@ -83,13 +81,13 @@ def parser():
     return Parser(features, ["y"], file_paths=["first", "second"])
 
 
-def workers(count, **options):
-    return Workers(count, Share("workers", MIB), **options) if count is not None else None
+def workers(count):
+    return {"num_workers": count, "worker_share": Share("workers", MIB)}
 
 
-def loader(count, rows=ROWS, **options):
-    cut = cut_by_rows(shuffle(Rows(rows), 20, seed=3), 4)
-    return BatchLoader(cut, parser(), reserved_columns=["tags"], workers=workers(count, **options))
+def loader(count, rows=ROWS):
+    cut = RowCut(Shuffle(Rows(rows), 20, seed=3), 4)
+    return BatchLoader(cut, parser(), reserved_columns=["tags"], **workers(count))
 
 
 def plain(batch):
@@ -103,7 +101,7 @@ def sent(parse):
     return pickle.loads(pickle.dumps(parse))  # noqa: S301
 
 
-COUNTS = (None, 1, 2)
+COUNTS = (0, 1, 2)
 """Each worker takes a second to start; from two on they share the work, and their answers have to be put in order."""
 
 
@@ -122,7 +120,7 @@ def epoch_of(one, epoch=0):
 
 
 def test_batches_do_not_depend_on_the_number_of_workers(kept):
-    expected = epoch_of(kept[None])
+    expected = epoch_of(kept[0])
     assert sorted(row for *_, rows in expected for row in rows) == [
         (1 << 40) | row for row in range(NUM_ROWS)
     ]
@@ -138,7 +136,7 @@ def test_batches_do_not_depend_on_the_number_of_workers(kept):
     stop=st.integers(0, 12),
 )
 def test_a_place_means_the_same_for_any_number_of_workers(kept, before, after, epoch, stop):
-    expected = epoch_of(kept[None], epoch)
+    expected = epoch_of(kept[0], epoch)
     first, second = kept[before], kept[after]
     first.set_epoch(epoch)
     batches = iter(first)
@@ -151,6 +149,13 @@ def test_a_place_means_the_same_for_any_number_of_workers(kept, before, after, e
     assert taken + [plain(batch) for batch in second] == expected
 
 
+def test_without_workers_the_time_of_parsing_is_known(kept):
+    epoch_of(kept[0])
+
+    assert kept[0].spent.function > 0
+    assert kept[0].spent.beside > 0
+
+
 def test_the_same_processes_over_three_epochs(kept):
     epoch_of(kept[2], 0)
     pids = kept[2].worker_pids
@@ -158,13 +163,6 @@ def test_the_same_processes_over_three_epochs(kept):
         epoch_of(kept[2], epoch)
         assert kept[2].worker_pids == pids
     assert len(pids) == 2
-
-
-def test_measuring_may_go_over_to_workers_without_changing_a_batch(kept):
-    eager = Rule(num_batches=4, least_batches=1, first_batches=0, times=0)
-    with closing(loader(1, measured=True, rule=eager)) as one:
-        assert [plain(batch) for batch in one] == epoch_of(kept[None])
-        assert one.worker_pids
 
 
 @pytest.mark.parametrize(
@@ -223,8 +221,8 @@ def test_workers_never_load_torch(kept):
 
 def test_a_bad_value_has_its_file_and_row():
     rows = ROWS.set_column(1, "id", pa.array([*range(7), 9, *([0] * (NUM_ROWS - 8))], pa.int64()))
-    cut = cut_by_rows(Rows(rows), 4)
-    with closing(BatchLoader(cut, parser(), workers=workers(1))) as bad:
+    cut = RowCut(Rows(rows), 4)
+    with closing(BatchLoader(cut, parser(), **workers(1))) as bad:
         batches = iter(bad)
         next(batches)
         with pytest.raises(DataError, match=r"^second: row 7: column 'id': value 9 is outside 0 to 6"):
@@ -233,9 +231,9 @@ def test_a_bad_value_has_its_file_and_row():
 
 
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
-    with prefetch(loader(2), Share("prefetch", MIB)) as batches:
+    with Prefetch(loader(2), Share("prefetch", MIB)) as batches:
         next(iter(batches))
-        pids = batches._source.worker_pids
+        pids = batches.source.worker_pids
         assert len(pids) == 2
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
@@ -265,9 +263,9 @@ def own_bytes():
 def test_memory_stays_flat_over_twenty_epochs_with_workers():
     rows = pa.concat_batches([ROWS] * 1600)
     share = Share("workers", 32 * MIB)
-    loader = BatchLoader(cut_by_rows(Rows(rows), 2048), parser(), workers=Workers(2, share))
+    loader = BatchLoader(RowCut(Rows(rows), 2048), parser(), num_workers=2, worker_share=share)
     taken_bytes = []
-    with prefetch(loader, Share("prefetch", MIB)) as batches:
+    with Prefetch(loader, Share("prefetch", MIB)) as batches:
         for epoch in range(24):
             batches.set_epoch(epoch)
             for _, _ in zip(batches, range(30 if epoch % 3 else 1000), strict=False):

@@ -161,7 +161,7 @@ _ROW_NUMBERS = ("epoch", "row")
 _ORDER_KEYS = {"files", "blocks", "seed", "shard"}
 
 
-def check_place(state: Any) -> None:
+def check_position(state: Any) -> None:
     """Refuse what `state_dict` of a Dataset never gave."""
     problem = _problem(state)
     if problem is not None:

@@ -33,7 +33,6 @@ class Ragged:
 
     @property
     def lengths(self) -> Int64Array:
-        """How many values each row has."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -96,21 +95,17 @@ class Origin:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the batch."""
         return self.record_batch.num_rows
 
     @cached_property
     def row_ids(self) -> Int64Array:
-        """What `readers.origin` says of each row."""
         return np.asarray(self.record_batch.column(ROW_COLUMN))
 
     def of_row(self, row: int) -> tuple[str, int]:
-        """The file of a row of the batch, and its number there."""
         file_index, row_in_file = locate(int(self.row_ids[row]))
         return self.file_paths[file_index], row_in_file
 
     def describe(self, row: int) -> str:
-        """A row of the batch, for messages."""
         file, row_in_file = self.of_row(row)
         return f"row {row_in_file} of {file}"
 

@@ -1,7 +1,7 @@
-"""What a Dataset is before it is read: a source, and what is done with its rows."""
+"""What a Dataset is before it is read: a source, and what is done with its rows. A run file compiles to the same."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,20 +11,27 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
 from penstock.data.arguments import count_argument, flag_argument, kind_of, number_argument, own_words
-from penstock.data.cut_cost import CostRules
+from penstock.data.cut import CostCut, CostRules, RowCut
 from penstock.data.map_rows import MapStep
+from penstock.data.memory_plan import StageShares
+from penstock.data.prefetch import ReadAhead
+from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import (
     FUNCTIONS,
     ColumnCost,
     CostOf,
     LengthCost,
-    cost_of_column,
     cost_of_expression,
 )
 from penstock.data.sections import Oversize
+from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
+from penstock.data.stage import QuarantineFilter, TakeRows
 from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
+from penstock.readers.quarantine import Quarantine
+from penstock.readers.reading import read_blocks
+from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey
 
 
@@ -34,6 +41,9 @@ class Shuffling:
 
     buffer_bytes: int
     seed: int
+    num_rows: int | None = None
+    """How many rows the buffer holds; None: as many as fit."""
+    bucketing: Bucketing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,10 @@ class ByRows:
     num_rows: int
     drop_remainder: bool = False
 
+    def num_batches(self, num_rows: int) -> int:
+        whole, rest = divmod(num_rows, self.num_rows)
+        return whole + (rest > 0 and not self.drop_remainder)
+
 
 @dataclass(frozen=True, slots=True)
 class ByCost:
@@ -50,6 +64,10 @@ class ByCost:
 
     cost: CostOf
     rules: CostRules
+
+
+UNCUT = ByRows(1024)
+"""Where elements are rows: so many are drawn at once, or wait to be given out one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +105,62 @@ class Chain:
     def names(self) -> list[str]:
         """The columns that are given out, or that the first map gets."""
         return list(self.columns) if self.columns is not None else self.source.survey().columns.names
+
+    def shuffle_rows(self) -> int:
+        """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without a shuffle."""
+        if self.shuffling is None:
+            return 0
+        if self.shuffling.num_rows is not None:
+            return self.shuffling.num_rows
+        survey = self.survey()
+        num_rows = self.shuffling.buffer_bytes // survey.row_bytes
+        if num_rows < 2 <= survey.num_rows:
+            raise ConfigError.at(
+                "shuffle",
+                f"a buffer of {format_size(self.shuffling.buffer_bytes)} holds no two rows of {self.source.name}; "
+                f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
+            )
+        return max(1, min(num_rows, survey.num_rows))
+
+
+def open_rows(
+    chain: Chain,
+    shares: StageShares,
+    *,
+    survey: Survey | None = None,
+    as_views: bool = False,
+    quality: ShuffleQuality | None = None,
+    quarantine: Quarantine | None = None,
+) -> RecordStream:
+    """The record batches of an epoch: read, shuffled, cut.
+
+    `survey` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
+    batch before it takes the next. `quality` measures how well rows are mixed; rows in `quarantine` are left out.
+    """
+    survey, shuffling, cut = survey or chain.survey(), chain.shuffling, chain.cut or UNCUT
+    seed = None if shuffling is None else shuffling.seed
+    stream: RecordStream = read_blocks(survey, shares.reader, seed, chain.shard or Shard())
+    if shares.read_ahead is not None:
+        stream = ReadAhead(stream, shares.read_ahead)
+    if shuffling is not None:
+        stream = Shuffle(
+            stream,
+            chain.shuffle_rows(),
+            shuffling.seed,
+            shares.shuffle,
+            shuffling.bucketing,
+            batch_rows=cut.num_rows if isinstance(cut, ByRows) else None,
+            as_views=as_views,
+            quality=quality,
+        )
+    if chain.take_rows is not None:
+        stream = TakeRows(stream, chain.take_rows)
+    if isinstance(cut, ByRows):
+        stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
+    else:
+        paths = [file.path for file in survey.files]
+        stream = CostCut(stream, cut.cost, cut.rules, paths, shares.cut)
+    return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 
 def row_cut(rows: Any, drop_remainder: Any, of_cost: Mapping[str, Any]) -> ByRows:
@@ -133,7 +207,7 @@ def cost_of(cost: Any, source: Source) -> CostOf:
     schema = source.survey().columns
     with own_words():
         is_column = cost in schema.names or "(" not in cost
-        found = cost_of_column(cost) if is_column else cost_of_expression(cost)
+        found = ColumnCost(cost) if is_column else cost_of_expression(cost)
     for name in found.columns:
         if name not in schema.names:
             raise source.no_column(name)
@@ -156,40 +230,28 @@ _COSTS = f"the name of a column, or {' or '.join(f'{name}(column, ...)' for name
 
 def describe(chain: Chain) -> str:
     """What was said of a source, in the order in which rows pass it; nothing that only a look at the data tells."""
-    parts = [chain.source.name, *_rows(chain), *_batches(chain), *_bytes(chain)]
-    return f"Dataset({'; '.join(parts)})"
+    shard, shuffling, cut, num_maps = chain.shard, chain.shuffling, chain.cut, len(chain.maps)
+    epochs = "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
 
+    def with_number(text: str, number: int | None) -> str | None:
+        return None if number is None else text.format(number)
 
-def _rows(chain: Chain) -> Iterator[str]:
-    if chain.columns is not None:
-        yield f"columns {', '.join(chain.columns)}"
-    if chain.first_rows is not None:
-        yield f"the first {chain.first_rows:,} rows"
-    if chain.shard is not None:
-        yield f"shard {chain.shard.index} of {chain.shard.count}"
-    if chain.shuffling is not None:
-        yield f"shuffled in {format_size(chain.shuffling.buffer_bytes)} with seed {chain.shuffling.seed}"
-    if chain.take_rows is not None:
-        yield f"{chain.take_rows:,} rows of each epoch"
-
-
-def _batches(chain: Chain) -> Iterator[str]:
-    if isinstance(chain.cut, ByRows):
-        yield f"batches of {chain.cut.num_rows:,} rows"
-    if isinstance(chain.cut, ByCost):
-        yield f"batches of {chain.cut.cost.name} up to {chain.cut.rules.limit:g}"
-    if chain.maps:
-        yield "mapped" if len(chain.maps) == 1 else f"mapped {len(chain.maps)} times"
-    if chain.take_batches is not None:
-        yield f"{chain.take_batches:,} batches of each epoch"
-    if chain.epochs != 1:
-        yield "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
-    if chain.take_in_all is not None:
-        yield f"{chain.take_in_all:,} in all"
-
-
-def _bytes(chain: Chain) -> Iterator[str]:
-    if chain.prefetch_bytes is not None:
-        yield f"prefetched in {format_size(chain.prefetch_bytes)}"
-    if chain.memory_bytes is not None:
-        yield f"inside {format_size(chain.memory_bytes)}"
+    parts = [
+        chain.source.name,
+        None if chain.columns is None else f"columns {', '.join(chain.columns)}",
+        with_number("the first {:,} rows", chain.first_rows),
+        None if shard is None else f"shard {shard.index} of {shard.count}",
+        None
+        if shuffling is None
+        else f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}",
+        with_number("{:,} rows of each epoch", chain.take_rows),
+        with_number("batches of {:,} rows", cut.num_rows if isinstance(cut, ByRows) else None),
+        f"batches of {cut.cost.name} up to {cut.rules.limit:g}" if isinstance(cut, ByCost) else None,
+        "mapped" if num_maps == 1 else with_number("mapped {} times", num_maps or None),
+        with_number("{:,} batches of each epoch", chain.take_batches),
+        None if chain.epochs == 1 else epochs,
+        with_number("{:,} in all", chain.take_in_all),
+        None if chain.prefetch_bytes is None else f"prefetched in {format_size(chain.prefetch_bytes)}",
+        None if chain.memory_bytes is None else f"inside {format_size(chain.memory_bytes)}",
+    ]
+    return f"Dataset({'; '.join(part for part in parts if part is not None)})"

@@ -1,90 +1,68 @@
 """Iterate over a Dataset, save the position, go on from it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeAlias
 
-from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError
+from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.config.sizes import MIB, format_size
-from penstock.data.arguments import check_place, own_words
+from penstock.data.arguments import check_position, own_words
 from penstock.data.arrow_numpy import element_bytes
-from penstock.data.chain import ByCost, ByRows, Chain
-from penstock.data.cut_cost import CostCut
-from penstock.data.cut_rows import cut_by_rows
-from penstock.data.elements import Batches, Elements, Finish, Maker, Rows, TakeRows
-from penstock.data.memory_plan import shuffle_bytes_of
-from penstock.data.prefetch import Prefetch, prefetch
+from penstock.data.chain import ByCost, ByRows, Chain, open_rows
+from penstock.data.cut import CostCut
+from penstock.data.elements import Batches, Elements, Finish, Maker, Rows
+from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
+from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
-from penstock.data.shuffle import shuffle
 from penstock.readers.blocks import Shard
-from penstock.readers.reading import read_blocks
-from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
 
 READER_CAP_BYTES = 512 * MIB
-_CUT_CAP_BYTES = 64 * MIB
-_SLACK_BYTES = MIB
-"""The bytes of a row are estimated, and the rows of a small window may be larger than the mean."""
+"""Of a Dataset without .memory(limit)."""
+_CUT_BYTES = MIB
+"""At least, where batches are cut by cost: the rows of a small window may be larger than the mean."""
 _SETTINGS = {
     "reader": "the limit of .memory(limit)",
     "shuffle": "the buffer of .shuffle(buffer)",
     "prefetch": "the bytes of .prefetch(num_bytes)",
     "cut": "max_rows of .batch",
+    "store windows": "the limit of .memory(limit)",
 }
 
+Opened: TypeAlias = "Elements | Prefetch[Any]"
 
-def share_memory(chain: Chain, survey: Survey, num_shuffle_rows: int) -> MemoryBudget:
+
+def share_memory(chain: Chain, survey: Survey) -> MemoryBudget:
     """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
-    needs = {"reader": survey.least_bytes}
-    if num_shuffle_rows:
-        needs["shuffle"] = shuffle_bytes_of(survey, num_shuffle_rows)
-    if chain.prefetch_bytes is not None:
-        needs["prefetch"] = chain.prefetch_bytes
-    if isinstance(chain.cut, ByCost):
-        needs["cut"] = _SLACK_BYTES
-    rest = budget.limit_bytes - sum(needs.values())
-    if rest < 0:
-        raise BudgetExceeded(_too_few(chain, needs, budget.limit_bytes))
-    if "cut" in needs:
-        more = min(rest // 4, _CUT_CAP_BYTES)
-        needs["cut"], rest = needs["cut"] + more, rest - more
-    most_bytes = survey.ample_bytes if chain.memory_bytes else min(survey.ample_bytes, READER_CAP_BYTES)
-    needs["reader"] = max(needs["reader"], min(most_bytes, needs["reader"] + rest))
-    for name, num_bytes in needs.items():
-        budget.share(name, num_bytes, setting=_SETTINGS[name])
-    return budget
-
-
-def shuffle_rows(chain: Chain, survey: Survey) -> int:
-    """How many rows wait in the shuffle buffer: its bytes over those of a row; 0 without a shuffle."""
-    if chain.shuffling is None:
-        return 0
-    num_rows = chain.shuffling.buffer_bytes // survey.row_bytes
-    if num_rows < 2 <= survey.num_rows:
-        raise ConfigError.at(
-            "shuffle",
-            f"a buffer of {format_size(chain.shuffling.buffer_bytes)} holds no two rows of {chain.source.name}; "
-            f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
+    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(survey, chain.shuffle_rows())
+    needs = {
+        f"reading {chain.source.name} needs": survey.least_bytes,
+        "shuffling": shuffle_bytes,
+        "prefetch": chain.prefetch_bytes or 0,
+        "cut": _CUT_BYTES * by_cost,
+    }
+    if sum(needs.values()) > budget.limit_bytes:
+        parts = [f"{name} {format_size(num_bytes)}" for name, num_bytes in needs.items() if num_bytes]
+        advice = "raise the limit of .memory(limit)"
+        if shuffle_bytes:
+            advice += " or lower the buffer of .shuffle(buffer)"
+        raise BudgetExceeded(
+            f"{', '.join(parts)}: more than the {format_size(budget.limit_bytes)} that there are; {advice}"
         )
-    return max(1, min(num_rows, survey.num_rows))
-
-
-def _too_few(chain: Chain, needs: Mapping[str, int], limit_bytes: int) -> str:
-    words = {"reader": f"reading {chain.source.name} needs", "shuffle": "shuffling"}
-    parts = [f"{words.get(name, name)} {format_size(num_bytes)}" for name, num_bytes in needs.items()]
-    advice = "raise the limit of .memory(limit)"
-    if "shuffle" in needs:
-        advice += " or lower the buffer of .shuffle(buffer)"
-    return f"{', '.join(parts)}: more than the {format_size(limit_bytes)} that there are; {advice}"
-
-
-_ROWS_AT_ONCE = 1024
-"""So many rows are drawn from a shuffle at once, or wait to be given out one by one; or a batch, if that has more."""
-
-Opened: TypeAlias = "Elements | Prefetch[Any]"
+    share_data_path(
+        budget,
+        {"": survey},
+        shuffle_bytes=shuffle_bytes,
+        prefetch_bytes=chain.prefetch_bytes or 0,
+        by_cost=by_cost,
+        reader_cap_bytes=None if chain.memory_bytes else READER_CAP_BYTES,
+        is_ahead=False,
+        settings=_SETTINGS,
+    )
+    return budget
 
 
 def open_chain(chain: Chain, finish: Finish | None) -> Opened:
@@ -93,68 +71,36 @@ def open_chain(chain: Chain, finish: Finish | None) -> Opened:
     `finish` makes of a dict of arrays what is given out; None: record batches are.
     """
     survey = chain.survey()
-    num_shuffle_rows = shuffle_rows(chain, survey)
-    budget = share_memory(chain, survey, num_shuffle_rows)
-    stream = _cut(_rows(chain, survey, budget, num_shuffle_rows), chain, survey, budget)
+    shares = StageShares.of(share_memory(chain, survey))
     paths = [file.path for file in survey.files]
     maker = Maker(chain, chain.names(), chain.source.shapes(), paths, finish)
-    elements = Rows(stream, maker) if chain.cut is None else Batches(stream, maker)
-    if chain.prefetch_bytes is None:
-        return elements
-    return prefetch(elements, budget.shares["prefetch"], element_bytes)
+    elements = (Rows if chain.cut is None else Batches)(open_rows(chain, shares), maker)
+    return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
 
 
 def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
     """Batches that an epoch gives when it is cut by cost: one pass over the columns that tell it."""
-    whole, costs = chain.survey(), chain.source.survey(cut.cost.columns, chain.first_rows)
-    num_shuffle_rows = shuffle_rows(chain, whole)
-    budget = share_memory(chain, costs, num_shuffle_rows)
-    stream = _rows(chain, costs, budget, num_shuffle_rows)
+    costs = chain.source.survey(cut.cost.columns, chain.first_rows)
+    stream = open_rows(chain, StageShares.of(share_memory(chain, costs)), survey=costs)
+    assert isinstance(stream, CostCut)
     stream.set_epoch(epoch)
-    return _cut_by_cost(stream, cut, costs, budget).count().num_batches
-
-
-def _rows(chain: Chain, survey: Survey, budget: MemoryBudget, num_shuffle_rows: int) -> RecordStream:
-    """Read, shuffled, and as many as are to be taken."""
-    shuffling = chain.shuffling
-    seed = shuffling.seed if shuffling else None
-    stream: RecordStream = read_blocks(survey, budget.shares["reader"], seed, chain.shard or Shard())
-    if shuffling:
-        batch_rows = chain.cut.num_rows if isinstance(chain.cut, ByRows) else 1
-        piece_rows = batch_rows * max(1, _ROWS_AT_ONCE // batch_rows)
-        stream = shuffle(
-            stream, num_shuffle_rows, shuffling.seed, budget.shares["shuffle"], piece_rows=piece_rows
-        )
-    return stream if chain.take_rows is None else TakeRows(stream, chain.take_rows)
-
-
-def _cut(stream: RecordStream, chain: Chain, survey: Survey, budget: MemoryBudget) -> RecordStream:
-    if isinstance(chain.cut, ByCost):
-        return _cut_by_cost(stream, chain.cut, survey, budget)
-    if isinstance(chain.cut, ByRows):
-        return cut_by_rows(stream, chain.cut.num_rows, chain.cut.drop_remainder)
-    return cut_by_rows(stream, _ROWS_AT_ONCE)
-
-
-def _cut_by_cost(stream: RecordStream, cut: ByCost, survey: Survey, budget: MemoryBudget) -> CostCut:
-    return CostCut(stream, cut.cost, cut.rules, [file.path for file in survey.files], budget.shares["cut"])
+    return stream.count().num_batches
 
 
 class Cursor:
     """The latest pass over a Dataset.
 
     A new pass begins with the epoch after a pass that came to its end, so that each has its own order of rows. One
-    that was left before its end is begun again; to go on from where it was left, load its place.
+    that was left before its end is begun again; to go on from where it was left, load its position.
     """
 
     def __init__(self, open_pass: Callable[[], Opened]) -> None:
         self._open = open_pass
         self._latest: Opened | None = None
         self._is_ready = False
-        """Whether the next pass begins at the place of the latest, instead of anew."""
+        """Whether the next pass begins at the position of the latest."""
 
     def begin(self) -> "Pass":
-        """The next pass."""
         with own_words():
             latest = self._ready()
         self._is_ready = False
@@ -176,19 +122,17 @@ class Cursor:
         return self._latest is None or not self._is_ready or self._latest.state_dict()["rows"]["row"] == 0
 
     def state_dict(self) -> State:
-        """The place of the latest pass; the start of the next, once that came to its end."""
+        """The position of the latest pass; the start of the next, once that came to its end."""
         with own_words():
             return (self._latest or self._ready()).state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """The next pass goes on from this place."""
         with own_words():
             opened = self._open()
             opened.load_state_dict(state)
         self._latest, self._is_ready = opened, True
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass begins with this epoch."""
         with own_words():
             self._latest = self._open()
         self._latest.set_epoch(epoch)
@@ -205,7 +149,7 @@ class Cursor:
 
 
 class Pass(Iterator[Any]):
-    """One iteration over a Dataset: `next` gives elements, `state_dict` the place after the last of them.
+    """One iteration over a Dataset: `next` gives elements, `state_dict` the position after the last of them.
 
     A background thread, where there is one, ends with the iteration, with `close()`, or when nobody holds this any
     more.
@@ -238,18 +182,16 @@ class Pass(Iterator[Any]):
         self.close()
 
     def state_dict(self) -> State:
-        """The place after the last element given out."""
         return self._opened.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a place."""
         self.close()
         with own_words():
             self._opened.load_state_dict(state)
         self._elements = _elements(self._opened)
 
     def close(self) -> None:
-        """End reading, and the background thread where there is one; the place stays."""
+        """End reading, and the background thread where there is one; the position stays."""
         close = getattr(self._elements, "close", None)
         if close is not None:
             close()
@@ -269,14 +211,14 @@ def _elements(opened: Opened) -> Iterator[Any]:
             close()
 
 
-def place_in(chain: Chain, state: Any) -> State:
-    """The place at which this chain goes on, checked against what the chain says."""
+def position_in(chain: Chain, state: Any) -> State:
+    """The position at which this chain goes on, checked against what the chain says."""
     is_of_all_shards = isinstance(state, list | tuple)
     states: list[Any] = list(state) if is_of_all_shards else [state]
     if not states:
         raise CheckpointError("there are no places in this list; load those of all shards")
     for each in states:
-        check_place(each)
+        check_position(each)
         _check_same_rows(each, chain)
     return _of_all_shards(states, chain) if is_of_all_shards else states[0]
 
@@ -296,10 +238,9 @@ def _check_same_rows(state: State, chain: Chain) -> None:
 
 
 def _shuffle_of(chain: Chain) -> State | None:
-    """What the order of a shuffled stream says."""
     if chain.shuffling is None:
         return None
-    return {"num_rows": shuffle_rows(chain, chain.survey()), "seed": chain.shuffling.seed}
+    return {"num_rows": chain.shuffle_rows(), "seed": chain.shuffling.seed}
 
 
 def _shuffling(shuffle: State | None) -> str:
@@ -345,8 +286,7 @@ def _of_epoch(chain: Chain, epoch: int) -> int:
     if chain.cut is None:
         return num_rows
     if isinstance(chain.cut, ByRows):
-        whole, rest = divmod(num_rows, chain.cut.num_rows)
-        num_batches = whole + (rest > 0 and not chain.cut.drop_remainder)
+        num_batches = chain.cut.num_batches(num_rows)
     else:
         num_batches = count_batches(chain, chain.cut, epoch) if num_rows else 0
     return num_batches if chain.take_batches is None else min(num_batches, chain.take_batches)

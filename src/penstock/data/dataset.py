@@ -22,14 +22,14 @@ from penstock.data.arguments import (
     size_argument,
 )
 from penstock.data.chain import ByCost, Chain, Shuffling, cost_cut, cost_of, describe, row_cut
-from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, place_in
-from penstock.data.forms import Form, finish_of
+from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, position_in
+from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
 from penstock.data.sections import Oversize
 from penstock.runtime.world import State
 
 if TYPE_CHECKING:
-    from penstock.tensors.torch_dataset import TorchDataset
+    from penstock.tensors.dataset import TorchDataset
 
 
 class Dataset:
@@ -38,7 +38,7 @@ class Dataset:
     Every method returns a new Dataset and leaves this one as it is. Iterating gives rows as dicts of values, and after
     `.batch` batches as dicts of NumPy arrays, with features and labels of a row always together. Nothing is read
     before that. Each pass over the data is an epoch with its own order of rows; a loop that was left is begun again,
-    unless its place was loaded: `state_dict` and `load_state_dict`.
+    unless its position was loaded: `state_dict` and `load_state_dict`.
     """
 
     def __init__(self, chain: Chain, form: Form = Form.NUMPY) -> None:
@@ -212,7 +212,7 @@ class Dataset:
     def to_torch(self) -> "TorchDataset":
         """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
         try:
-            torch_dataset = import_module("penstock.tensors.torch_dataset").TorchDataset
+            torch_dataset = import_module("penstock.tensors.dataset").TorchDataset
         except ImportError as error:
             raise ConfigError.at(
                 "to_torch", f"torch cannot be imported ({error}); see docs/install.md"
@@ -253,13 +253,13 @@ class Dataset:
         return True
 
     def state_dict(self) -> State:
-        """The place after the last element that the latest loop was given: plain numbers and texts, ready for JSON."""
+        """The position after the last element that the latest loop was given: plain values, ready for JSON."""
         return self._cursor.state_dict()
 
     def load_state_dict(self, state: State | Sequence[State]) -> None:
-        """Let the next loop go on from a place; with a list of the places of all shards, on any number of shards."""
+        """Let the next loop go on from a position; with a list of those of all shards, on any number of shards."""
         with own_words():
-            self._cursor.load_state_dict(place_in(self._chain, state))
+            self._cursor.load_state_dict(position_in(self._chain, state))
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""

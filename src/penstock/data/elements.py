@@ -4,21 +4,41 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.data.arguments import check_place
-from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls
+from penstock.data.arguments import check_position
+from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_batch_of
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
-from penstock.data.stage import Stage
 from penstock.readers.sequence import Done
 from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
 """Makes of a dict of arrays (or of values, where elements are rows) what is given out."""
+
+
+class Form(Enum):
+    """Dicts of NumPy arrays, Arrow record batches, or dicts of tensors."""
+
+    NUMPY = "numpy"
+    ARROW = "arrow"
+    TORCH = "torch"
+
+
+def finish_of(form: Form, chain: Chain) -> Finish | None:
+    """What is made of each dict of arrays; None: record batches are given out before they become one."""
+    if form is Form.TORCH:
+        # By name: data stands below the first package that knows torch.
+        finish: Finish = import_module("penstock.tensors.dataset").tensors_of
+        return finish
+    if form is Form.NUMPY:
+        return lambda columns: columns
+    return record_batch_of if chain.maps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +53,6 @@ class Maker:
     """None: record batches are given out as they are."""
 
     def batch(self, record_batch: pa.RecordBatch, epoch: int) -> Any:
-        """One batch."""
         rows = self._selected(record_batch)
         if self.finish is None:
             return rows
@@ -60,7 +79,7 @@ class Maker:
 class Elements(ABC):
     """What one pass over a Dataset gives: its epochs one after another, as a stream that is its own cursor.
 
-    A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the place
+    A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the position
     after the last element of an epoch is the end of that epoch.
     """
 
@@ -82,19 +101,19 @@ class Elements(ABC):
         return None if self._chain.epochs is None else self.first_epoch + self._chain.epochs
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements from the present place to the end of the pass."""
+        """The elements from the present position to the end of the pass."""
         while True:
             is_whole = self._row == 0 and self._place.done is None
             yield from self._limited()
             if self._given_in_epoch == 0 and is_whole:
-                _tell_of_nothing(self._chain)
+                _warn_of_nothing(self._chain)
                 return
             if self._is_full() or self._place.epoch + 1 == self.end_epoch:
                 return
             self._enter(self._place.epoch + 1)
 
     def state_dict(self) -> State:
-        """The place after the last element given out."""
+        """The position after the last element given out."""
         done = self._place.done
         rows = {
             "epoch": self._place.epoch,
@@ -111,8 +130,7 @@ class Elements(ABC):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go to a place that `state_dict` gave."""
-        check_place(state)
+        check_position(state)
         rows = state["rows"]
         self._stream.check_order(rows["order"])
         self.first_epoch = state["first_epoch"]
@@ -168,30 +186,10 @@ class Rows(Elements):
                 yield element, row
 
 
-def _tell_of_nothing(chain: Chain) -> None:
+def _warn_of_nothing(chain: Chain) -> None:
     """Say that a whole epoch gave nothing; not of one of more shards than there are rows."""
     num_rows = chain.survey().num_rows
     if not num_rows:
         warnings.warn(f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=3)
     elif chain.shard is None and chain.cut is not None:
         warnings.warn(f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=3)
-
-
-class TakeRows(Stage):
-    """The first rows of a stream, in the order in which it gives them."""
-
-    def __init__(self, source: RecordStream, num_rows: int) -> None:
-        super().__init__(source)
-        self._num_rows = num_rows
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches from the present place on; nothing is read once there are enough."""
-        if self._place.row >= self._num_rows:
-            return
-        self._source.go_to(self._place)
-        for batch in self._source:
-            taken = batch.slice(0, self._num_rows - self._place.row)
-            self._place = self._place.at(self._place.row + taken.num_rows)
-            yield taken
-            if self._place.row >= self._num_rows:
-                return

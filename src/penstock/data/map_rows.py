@@ -41,7 +41,6 @@ class MapStep:
         return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
 
     def on_row(self, row: Row, origin: Origin, index: int) -> Row:
-        """The row that the function makes of one."""
         return dict(self._call(row, origin, index))
 
     def _call(self, element: Row | Columns, origin: Origin, row: int, what: str = "") -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ What the process takes by being there and what the model needs come first, since
 the stages of the data path share the rest.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +12,6 @@ from typing import Self
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
-from penstock.data.workers.counting import WorkerPlan
 from penstock.readers.origin import ROW_FIELD
 from penstock.readers.storage import ALL_BLOCKS_BYTES
 from penstock.readers.survey import Survey
@@ -25,6 +25,23 @@ BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
+RUN_FILE_SETTINGS = {
+    "shuffle": "data_config.shuffle_buffer",
+    "cut": "data_config.max_batch_rows",
+    "prefetch": "data_config.prefetch",
+    "store windows": "memory.limit",
+    "reader": "memory.limit",
+    "read ahead": "memory.limit",
+}
+"""The key of the run file that decides about each share."""
+WORKER_BYTES = 112 * MIB
+"""A worker process, without pages that it shares: Python, Arrow, compiled kernels. Measured: 79 to 94 MiB."""
+WORK_PER_BATCH = 2
+"""What a function allocates while it works on a batch, in batches."""
+FLIGHT_PER_WORKER = 4
+"""Two batches for each worker, one in work and one that waits for its turn, and their results, in batches."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +49,7 @@ class StageShares:
     """The shares of the stages of one stream; a stage without one is left out."""
 
     reader: Share
-    prefetch: Share
+    prefetch: Share | None = None
     read_ahead: Share | None = None
     shuffle: Share | None = None
     cut: Share | None = None
@@ -41,8 +58,15 @@ class StageShares:
     @classmethod
     def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
         """Those that were planned for a stream: "", or EVALUATION."""
-        names = {name: f"{stream}{name.replace('_', ' ')}" for name in cls.__dataclass_fields__}
-        return cls(**{key: budget.shares[name] for key, name in names.items() if name in budget.shares})
+        shares = budget.shares
+        return cls(
+            reader=shares[f"{stream}reader"],
+            prefetch=shares.get(f"{stream}prefetch"),
+            read_ahead=shares.get(f"{stream}read ahead"),
+            shuffle=shares.get(f"{stream}shuffle"),
+            cut=shares.get(f"{stream}cut"),
+            workers=shares.get(f"{stream}workers"),
+        )
 
 
 def share_model(
@@ -84,11 +108,36 @@ def data_path_bytes(
     return fixed + sum(per_stream) * 8 // 7
 
 
-def share_workers(budget: MemoryBudget, workers: WorkerPlan) -> None:
-    """Shares of the processes that parse, and of the memory that they share with this one."""
-    if workers.count:
-        budget.share("worker processes", workers.process_bytes, setting="data_config.num_workers")
-        budget.share("workers", workers.arena_bytes, setting="data_config.num_workers")
+def worker_bytes(batch_bytes: int) -> int:
+    """What one worker more takes: its process, what it allocates for a batch, and what is in flight for it."""
+    return WORKER_BYTES + (WORK_PER_BATCH + FLIGHT_PER_WORKER) * batch_bytes
+
+
+def share_workers(
+    budget: MemoryBudget, wanted: int, num_cores: int, bytes_left: int, batch_bytes: int
+) -> int:
+    """Shares of the processes that parse; gives how many there are.
+
+    `bytes_left` is what no other stage can use. Where it or the cores are too few, the log says so.
+    """
+    fitting = max(0, bytes_left) // worker_bytes(batch_bytes)
+    count = min(wanted, num_cores, fitting)
+    if count < wanted:
+        reason = (
+            f"there are {num_cores} cores"
+            if num_cores <= fitting
+            else f"{fitting} fit into the {format_size(max(0, bytes_left))} that are left, each with "
+            f"{format_size(worker_bytes(batch_bytes))}; raise memory.limit for more"
+        )
+        logger.warning(
+            "data_config.num_workers: going on with %d; %d workers are wanted, but %s", count, wanted, reason
+        )
+    if count:
+        process_bytes = count * (WORKER_BYTES + WORK_PER_BATCH * batch_bytes)
+        budget.share("worker processes", process_bytes, setting="data_config.num_workers")
+        flight_bytes = max(1, count * FLIGHT_PER_WORKER * batch_bytes)
+        budget.share("workers", flight_bytes, setting="data_config.num_workers")
+    return count
 
 
 def share_data_path(
@@ -98,32 +147,40 @@ def share_data_path(
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
+    reader_cap_bytes: int | None = None,
+    is_ahead: bool = True,
+    settings: Mapping[str, str] = RUN_FILE_SETTINGS,
 ) -> None:
-    """Shares of the stages that carry rows; an eighth of what is left stays free.
+    """Shares of the stages that carry rows.
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
-    a run that evaluates on the way, EVALUATION. A reader gets what it can use, and never less than it needs; where
-    there is room left for two blocks more, they are read ahead.
+    a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
+    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
+    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `settings` says what the user
+    calls what decides about a share.
     """
+
+    def share(name: str, num_bytes: int) -> int:
+        setting = settings[name.removeprefix(EVALUATION)]
+        return budget.share(name, num_bytes, setting=setting).limit_bytes
+
     if shuffle_bytes:
-        budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
+        share("shuffle", shuffle_bytes)
     if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
-        budget.share("store windows", ALL_BLOCKS_BYTES)
-    rest = max(0, budget.unshared_bytes) * 7 // 8 // len(streams)
+        share("store windows", ALL_BLOCKS_BYTES)
+    rest = max(0, budget.unshared_bytes) // len(streams)
     for stream, survey in streams.items():
-        left = rest
+        left = rest * 7 // 8 if is_ahead else rest
         if by_cost and not stream:
-            left -= budget.share(
-                "cut", max(1, min(CUT_CAP_BYTES, left // 4)), setting="data_config.max_batch_rows"
-            ).limit_bytes
-        prefetch = (
-            prefetch_bytes if prefetch_bytes is not None else max(1, min(PREFETCH_CAP_BYTES, left // 4))
-        )
-        budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
-        reader = max(survey.least_bytes, min(survey.ample_bytes, left - prefetch))
-        budget.share(f"{stream}reader", reader)
+            left -= share("cut", max(1, min(CUT_CAP_BYTES, left // 4)))
+        chosen = max(1, min(PREFETCH_CAP_BYTES, left // 4))
+        prefetch = chosen if prefetch_bytes is None else prefetch_bytes
+        if prefetch:
+            share(f"{stream}prefetch", prefetch)
+        ample = min(survey.ample_bytes, reader_cap_bytes or survey.ample_bytes)
+        reader = share(f"{stream}reader", max(survey.least_bytes, min(ample, left - prefetch)))
         # While a window is drawn from, the next one is being read.
-        most_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        num_ahead = min(most_ahead, (left - prefetch - reader) // survey.block_bytes)
-        if num_ahead >= BLOCKS_AHEAD:
-            budget.share(f"{stream}read ahead", num_ahead * survey.block_bytes)
+        max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        num_ahead = min(max_ahead, (left - prefetch - reader) // survey.block_bytes)
+        if is_ahead and num_ahead >= BLOCKS_AHEAD:
+            share(f"{stream}read ahead", num_ahead * survey.block_bytes)

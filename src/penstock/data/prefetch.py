@@ -20,12 +20,24 @@ def _nbytes(item: Any) -> int:
     return int(item.nbytes)
 
 
-def prefetch(
-    source: Stream[T],
-    share: Share,
-    num_bytes: Callable[[T], int] = _nbytes,
-    hold_handed_out: bool = False,
-) -> "Prefetch[T]":
+@dataclass(frozen=True, slots=True)
+class _Made(Generic[T]):
+    """An item, and the source's state after it."""
+
+    item: T
+    state: State
+    leased_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The source has no more, or failed."""
+
+    state: State | None
+    error: BaseException | None = None
+
+
+class Prefetch(Generic[T]):
     """The items of the source, made by a background thread while earlier ones are in use.
 
     Items wait in a queue whose bytes are leased from the share. The item that the thread is making and the
@@ -34,51 +46,24 @@ def prefetch(
     share passes alone, when the queue is empty: it exists already, so refusing it would save nothing, and a
     prefetch should never fail a run that works without it.
 
-    Use it in a `with` block, or call `close()`: the thread ends there.
-    """
-    return Prefetch(source, share, num_bytes, hold_handed_out)
-
-
-@dataclass(frozen=True, slots=True)
-class _Made(Generic[T]):
-    """An item, and the source's place after it."""
-
-    item: T
-    place: State
-    leased_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """The source has no more, or failed."""
-
-    place: State | None
-    error: BaseException | None = None
-
-
-class Prefetch(Generic[T]):
-    """The stream that `prefetch` gives.
-
-    Its place is that of the last item handed out, however far the thread has come.
+    Its position is that of the last item handed out, however far the thread has come. Use it in a `with` block, or
+    call `close()`: the thread ends there.
     """
 
     def __init__(
-        self, source: Stream[T], share: Share, num_bytes: Callable[[T], int], hold_handed_out: bool
+        self,
+        source: Stream[T],
+        share: Share,
+        num_bytes: Callable[[T], int] = _nbytes,
+        hold_handed_out: bool = False,
     ) -> None:
-        self._source = source
-        self._share = share
-        self._num_bytes = num_bytes
-        self._hold_handed_out = hold_handed_out
+        self.source = source
+        self._share, self._num_bytes, self._hold_handed_out = share, num_bytes, hold_handed_out
         self._held_bytes = 0
         self._queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self._place: State = {}
-
-    @property
-    def source(self) -> Stream[T]:
-        """Who makes the items."""
-        return self._source
+        self._state: State = {}
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +72,7 @@ class Prefetch(Generic[T]):
         self.close()
 
     def __iter__(self) -> Iterator[T]:
-        """Items from the present place on. An error of the source is raised here, with its traceback."""
+        """An error of the source is raised here, with its traceback."""
         self._release_held()  # of a loop that was left
         if self._thread is None:
             self._start()
@@ -96,40 +81,36 @@ class Prefetch(Generic[T]):
                 self._held_bytes = made.leased_bytes
             else:
                 self._share.release(made.leased_bytes)
-            self._place = made.place
+            self._state = made.state
             yield made.item
             del made
             self._release_held()
         self._finish(made)
 
     def num_waiting(self) -> int:
-        """Items that are there to be handed out."""
         return self._queue.qsize()
 
     def state_dict(self) -> State:
-        """The place after the last item handed out."""
-        return self._source.state_dict() if self._thread is None else self._place
+        return self.source.state_dict() if self._thread is None else self._state
 
     def load_state_dict(self, state: State) -> None:
-        """Drop what was made ahead and go to a place."""
         self._stop()
-        self._source.load_state_dict(state)
+        self.source.load_state_dict(state)
 
     def set_epoch(self, epoch: int) -> None:
-        """Drop what was made ahead and go to the start of an epoch."""
         self._stop()
-        self._source.set_epoch(epoch)
+        self.source.set_epoch(epoch)
 
     def close(self) -> None:
         """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
         if self._thread is not None:
             self._stop()
-            self._source.load_state_dict(self._place)
-        if (close := getattr(self._source, "close", None)) is not None:
+            self.source.load_state_dict(self._state)
+        if (close := getattr(self.source, "close", None)) is not None:
             close()
 
     def _start(self) -> None:
-        self._place = self._source.state_dict()
+        self._state = self.source.state_dict()
         self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name="penstock-prefetch", daemon=True)
         self._thread.start()
@@ -148,52 +129,46 @@ class Prefetch(Generic[T]):
                 self._share.release(left.leased_bytes)
 
     def _release_held(self) -> None:
-        """Give back the bytes of the item that was handed out last, where they are held."""
         self._share.release(self._held_bytes)
         self._held_bytes = 0
 
     def _finish(self, ended: _Ended) -> None:
         self._stop()
-        if ended.place is not None:
-            self._place = ended.place
+        if ended.state is not None:
+            self._state = ended.state
         if ended.error is not None:
-            self._source.load_state_dict(self._place)
+            self.source.load_state_dict(self._state)
             raise ended.error
 
     def _work(self) -> None:
         """What the thread does: always ends with `_Ended`, so that nobody waits for ever."""
         try:
             self._make_ahead()
-            self._queue.put(_Ended(self._source.state_dict()))
+            self._queue.put(_Ended(self.source.state_dict()))
         except BaseException as error:  # raised again where the items are used
             self._queue.put(_Ended(None, error))
 
     def _make_ahead(self) -> None:
-        items = iter(self._source)
+        items = iter(self.source)
         try:
             for item in items:
                 # At least one byte, so that items of no size do not queue without end.
                 leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
                 if self._stopping.is_set() or not self._share.acquire(leased_bytes, self._stopping.is_set):
                     return
-                self._queue.put(_Made(item, self._source.state_dict(), leased_bytes))
+                self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
                 del item
         finally:
             if (close := getattr(items, "close", None)) is not None:
                 close()
 
 
-def read_ahead(source: RecordStream, share: Share) -> "ReadAhead":
-    """The batches of the source, made by a thread of their own: decoding releases the interpreter, and so goes on
-    beside parsing.
+class ReadAhead(Stage):
+    """The batches of the source, made by a thread of their own: decoding releases the interpreter's lock, and so goes
+    on beside parsing.
 
     The bytes of the batches that wait, and of the one that was given out last, are leased from the share.
     """
-    return ReadAhead(source, share)
-
-
-class ReadAhead(Stage):
-    """The stream that `read_ahead` gives."""
 
     def __init__(self, source: RecordStream, share: Share) -> None:
         super().__init__(source)
@@ -201,10 +176,9 @@ class ReadAhead(Stage):
         self._running: Prefetch[pa.RecordBatch] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches from the present place on."""
         self._stop()
         self._source.go_to(self._place)
-        running = self._running = prefetch(self._source, self._share, hold_handed_out=True)
+        running = self._running = Prefetch(self._source, self._share, hold_handed_out=True)
         self._source.num_waiting = running.num_waiting
         try:
             for batch in running:
@@ -215,12 +189,10 @@ class ReadAhead(Stage):
             running.close()
 
     def go_to(self, place: Place) -> None:
-        """Drop what was read ahead."""
         self._stop()
         super().go_to(place)
 
     def close(self) -> None:
-        """End the thread, and what the source has open."""
         self._stop()
         super().close()
 

@@ -1,10 +1,11 @@
 """How well a shuffle mixes, measured on the batches of a run."""
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.readers.blocks import Blocks, Int64Array
-from penstock.readers.origin import ids_of_rows
+from penstock.readers.origin import ROW_COLUMN, ids_of_rows
 
 _STRETCH_ROWS = 65_536
 
@@ -16,8 +17,14 @@ class ShuffleQuality:
     so many is.
     """
 
-    def __init__(self, blocks: Blocks, every: int = 16, stretch_rows: int = _STRETCH_ROWS) -> None:
-        """A block of more than `stretch_rows` rows counts as several, since rows near each other are alike."""
+    def __init__(
+        self, blocks: Blocks, label: str | None = None, every: int = 16, stretch_rows: int = _STRETCH_ROWS
+    ) -> None:
+        """A block of more than `stretch_rows` rows counts as several, since rows near each other are alike.
+
+        `label` is a column whose numbers should not go on from one row to the next.
+        """
+        self._label = label
         self._first_ids, self._num_rows = _stretches(blocks, stretch_rows)
         self._every = every
         self._num_seen = 0
@@ -25,17 +32,18 @@ class ShuffleQuality:
         self._coverage_sum = 0.0
         self._label_pairs = _LabelPairs()
 
-    def see(self, row_ids: Int64Array, labels: NDArray[np.generic] | None = None) -> None:
-        """Take in a batch: the origin of its rows, and one label of each."""
+    def see(self, batch: pa.RecordBatch) -> None:
         is_skipped = self._num_seen % self._every > 0
         self._num_seen += 1
-        if is_skipped or not len(row_ids):
+        if is_skipped or not batch.num_rows:
             return
+        row_ids = np.asarray(batch.column(ROW_COLUMN))
         stretches = np.searchsorted(self._first_ids, row_ids, side="right")
         self._coverage_sum += len(np.unique(stretches)) / expected_blocks(self._num_rows, len(row_ids))
         self._num_looked_at += 1
-        if labels is not None:
-            self._label_pairs.add(np.asarray(labels, np.float64))
+        labels = None if self._label is None else batch.column(self._label)
+        if labels is not None and (pa.types.is_integer(labels.type) or pa.types.is_floating(labels.type)):
+            self._label_pairs.add(np.asarray(labels.to_numpy(zero_copy_only=False), np.float64))
 
     def score(self) -> dict[str, float]:
         """What was found so far; empty before the first batch.

@@ -22,9 +22,9 @@ from penstock.data.sources import (
     columns_in,
     fields_of,
     files_at,
+    name_of_files,
     path_text,
 )
-from penstock.readers.files import DataFile
 from penstock.readers.memory_arrays import MEMORY
 from penstock.readers.sections import DatasetType, ReadingSection
 
@@ -101,7 +101,7 @@ def read_tfrecord(
     if not features:
         raise ConfigError.at("schema", "names no feature; leave it out to have all of them found")
     files = files_at(paths)
-    return _dataset(TFRecords(_name(files), files, features), columns)
+    return _dataset(TFRecords(name_of_files(files), files, features), columns)
 
 
 def _files(
@@ -113,7 +113,7 @@ def _files(
     except ValidationError as error:
         raise ConfigError(value_problems(error, ReadingSection)[:1]) from error
     source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
-    return _dataset(source(_name(files), section, files), columns)
+    return _dataset(source(name_of_files(files), section, files), columns)
 
 
 def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
@@ -122,7 +122,3 @@ def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
     with own_words():
         chain.survey()
     return Dataset(chain)
-
-
-def _name(files: Sequence[DataFile]) -> str:
-    return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"

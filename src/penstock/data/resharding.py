@@ -1,15 +1,23 @@
 """Going on with another number of shards: which rows are done, from the places of all shards together."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+
+import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
-from penstock.data.bucketing import ReadLengths
-from penstock.data.shuffle import window_order
+from penstock.data.shuffle import Bucketing, window_order
 from penstock.readers.blocks import Blocks, Int64Array, Shard
+from penstock.readers.reading import read_blocks
 from penstock.readers.sequence import Done, DoneRows, RowSequence
 from penstock.readers.stream import Place
+from penstock.readers.survey import Survey
+from penstock.runtime.budget import Share
 from penstock.runtime.world import State
+
+ReadLengths = Callable[[State, Place, int], Int64Array]
+"""From the order of a saved state, a place in it before the shuffle, and a number of rows: their lengths."""
 
 
 def state_for(
@@ -110,3 +118,23 @@ def _lengths(
             "rows were brought together by length; read_lengths is needed to tell which are done"
         )
     return read_lengths(order, place, num_rows)
+
+
+def read_lengths(survey: Survey, share: Share, bucketing: Bucketing) -> ReadLengths:
+    """Reads the lengths of a window again; a survey of nothing but the column is enough."""
+
+    def read(order: State, place: Place, num_rows: int) -> Int64Array:
+        stream = read_blocks(survey, share, order["seed"], Shard(*order["shard"]))
+        stream.go_to(place)
+        with closing(iter(stream)) as batches:  # type: ignore[type-var]
+            return bucketing.lengths_of(_first_rows(batches, num_rows))
+
+    return read
+
+
+def _first_rows(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterable[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.slice(0, num_rows)
+        num_rows -= batch.num_rows
+        if num_rows <= 0:
+            return

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +77,10 @@ class SequenceLength:
     """Between the steps, where the column is text."""
     longest: int | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
     def check(self, schema: pa.Schema) -> None:
         """Refuse a column that is not there, or that has no length."""
         kind = column_type(schema, self.column)
@@ -86,7 +90,6 @@ class SequenceLength:
             )
 
     def of(self, batch: pa.RecordBatch) -> Int64Array:
-        """The length of each row."""
         lengths = _lengths(batch.column(self.column), self.separator)
         return lengths if self.longest is None else np.minimum(lengths, self.longest)
 
@@ -154,49 +157,6 @@ _MOST_INT64 = np.iinfo(np.int64).max
 _COMBINE = {"sum_of_lengths": np.add, "max_of_lengths": np.maximum}
 
 
-class CostOf(Protocol):
-    """Tells what each row of a batch costs."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it looks at."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What errors call it: the column, or the expression."""
-        ...
-
-    def check(self, schema: pa.Schema) -> None:
-        """Refuse columns that are not there or that cannot tell a cost."""
-        ...
-
-    def of(self, batch: pa.RecordBatch) -> Costs:
-        """The cost of each row; below 0 or not a number where a row has none."""
-        ...
-
-
-def cost_of_column(column: str) -> "ColumnCost":
-    """The numbers of a column are the costs."""
-    return ColumnCost(column)
-
-
-def cost_of_expression(
-    expression: str, sequences: Mapping[str, SequenceLength] | None = None
-) -> "LengthCost":
-    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`.
-
-    `sequences` tells what a name of the expression stands for; another name is a column of lists, or of texts
-    with `;` between their steps.
-    """
-    try:
-        parsed = CostExpression.parse(expression)
-    except ValueError as error:
-        raise ConfigError.at("data_config.sample_cost", str(error)) from error
-    known = sequences or {}
-    return LengthCost(parsed, tuple(known.get(name) or SequenceLength(name) for name in parsed.names))
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnCost:
     """The costs that stand in a column."""
@@ -205,16 +165,13 @@ class ColumnCost:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """This column."""
         return (self.column,)
 
     @property
     def name(self) -> str:
-        """The column."""
         return self.column
 
     def check(self, schema: pa.Schema) -> None:
-        """The column must be there and hold numbers."""
         kind = column_type(schema, self.column)
         if not _is_number(kind):
             raise DataError.at(f"is of type {kind}; a cost is a number", column=self.column)
@@ -242,16 +199,13 @@ class LengthCost:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the sequences."""
         return tuple(dict.fromkeys(length.column for length in self.lengths))
 
     @property
     def name(self) -> str:
-        """The expression."""
         return str(self.expression)
 
     def check(self, schema: pa.Schema) -> None:
-        """The columns must be there and have lengths."""
         for length in self.lengths:
             length.check(schema)
 
@@ -265,3 +219,21 @@ def _is_number(kind: pa.DataType) -> bool:
     if pt.is_dictionary(kind):
         kind = kind.value_type
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_null(kind))
+
+
+CostOf: TypeAlias = ColumnCost | LengthCost
+"""What each row of a batch costs; below 0 or not a number where a row has no cost."""
+
+
+def cost_of_expression(expression: str, sequences: Mapping[str, SequenceLength] | None = None) -> LengthCost:
+    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`.
+
+    `sequences` tells what a name of the expression stands for; another name is a column of lists, or of texts
+    with `;` between their steps.
+    """
+    try:
+        parsed = CostExpression.parse(expression)
+    except ValueError as error:
+        raise ConfigError.at("data_config.sample_cost", str(error)) from error
+    known = sequences or {}
+    return LengthCost(parsed, tuple(known.get(name) or SequenceLength(name) for name in parsed.names))

@@ -4,15 +4,17 @@ Nothing of a window is saved: when a run continues, its rows are read again and 
 rest.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
-from penstock.data.bucketing import Bucketing, by_length
-from penstock.data.stage import Stage, WaitingRows
+from penstock.data.quality import ShuffleQuality
+from penstock.data.row_cost import SequenceLength
+from penstock.data.stage import RowBuffer, Stage
 from penstock.data.window import RowStore
 from penstock.readers.blocks import Int64Array
 from penstock.readers.fingerprints import START_ANEW
@@ -21,28 +23,49 @@ from penstock.readers.stream import Place, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
-_PIECE_ROWS = 8192
-"""Rows that are given out at a time, unless told otherwise."""
+_PIECE_ROWS = 1024
+"""At least so many rows are given out at a time."""
 
 
-def shuffle(
-    source: RecordStream,
-    num_rows: int,
-    seed: int,
-    share: Share | None = None,
-    bucketing: Bucketing | None = None,
-    piece_rows: int = _PIECE_ROWS,
-    as_views: bool = False,
-) -> "Shuffle":
-    """The rows of the source, permuted in windows of `num_rows` rows, whose bytes are leased from the share.
+@dataclass(frozen=True, slots=True)
+class Bucketing:
+    """By which length rows are brought together, and in runs of how many rows: those of a batch."""
 
-    At most one window exists at a time, and the `piece_rows` rows that were given out last. Nothing is copied again
-    when batches are cut, where they have as many rows as the pieces and windows are multiples of them. The order of
-    blocks, which mixes over longer distances, is the reader's. With `bucketing`, rows of similar length come together,
-    and windows are of whole runs. `as_views` is for consumers that let go of a batch before they take the next: such a
-    batch is not copied, and keeps its window.
+    length: SequenceLength
+    run_rows: int
+
+    def __post_init__(self) -> None:
+        if self.run_rows < 1:
+            raise ValueError(f"a run needs at least one row, not {self.run_rows}")
+
+    @property
+    def state(self) -> State:
+        """What the order of rows depends on."""
+        length = self.length
+        return {"bucket_by": [length.column, length.separator, length.longest], "run_rows": self.run_rows}
+
+    def window_rows(self, num_rows: int) -> int:
+        """A window of whole runs that is no larger than this one, so that batches do not reach into the next."""
+        return num_rows - num_rows % self.run_rows if num_rows > self.run_rows else num_rows
+
+    def lengths_of(self, batches: Iterable[pa.RecordBatch]) -> Int64Array:
+        return np.concatenate([np.empty(0, np.int64), *(self.length.of(batch) for batch in batches)])
+
+
+def by_length(
+    rows: Int64Array, lengths: Int64Array, run_rows: int, generator: np.random.Generator
+) -> Int64Array:
+    """Rows in random order, brought into runs of similar length; `lengths` are those of all rows by their number.
+
+    Rows of equal length stay in random order, and so do the runs. Where the rows are no whole number of runs, the short
+    one is cut out at a random place and comes last.
     """
-    return Shuffle(source, num_rows, seed, share, bucketing, piece_rows, as_views)
+    rows = rows[np.argsort(lengths[rows], kind="stable")]
+    num_runs, num_left = divmod(len(rows), run_rows)
+    short_start = int(generator.integers(num_runs + 1)) * run_rows
+    short = rows[short_start : short_start + num_left]
+    runs = np.delete(rows, np.s_[short_start : short_start + num_left]).reshape(num_runs, run_rows)
+    return np.concatenate([runs[generator.permutation(num_runs)].ravel(), short])
 
 
 def window_order(
@@ -66,7 +89,15 @@ def window_order(
 
 
 class Shuffle(Stage):
-    """The stream that `shuffle` gives."""
+    """The rows of the source, permuted in windows of `num_rows` rows, whose bytes are leased from the share.
+
+    At most one window exists at a time, and the rows that were given out last: whole batches of `batch_rows` rows,
+    where batches are cut by rows, so that cutting copies nothing. The order of blocks, which mixes over longer
+    distances, is the reader's. With `bucketing`, rows of similar length come together, and windows are of whole runs.
+
+    `as_views` is for consumers that let go of a batch before they take the next: where windows are whole batches,
+    such a batch is not copied, and keeps its window. `quality` sees what is drawn.
+    """
 
     def __init__(
         self,
@@ -75,8 +106,10 @@ class Shuffle(Stage):
         seed: int,
         share: Share | None = None,
         bucketing: Bucketing | None = None,
-        piece_rows: int = _PIECE_ROWS,
+        *,
+        batch_rows: int | None = None,
         as_views: bool = False,
+        quality: ShuffleQuality | None = None,
     ) -> None:
         if num_rows < 1:
             raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
@@ -88,19 +121,20 @@ class Shuffle(Stage):
             num_rows = bucketing.window_rows(num_rows)
             windows |= {"num_rows": num_rows} | bucketing.state
         self._num_rows = num_rows
-        self._piece_rows = piece_rows
-        self._as_views = as_views
+        self._batch_rows = batch_rows or _PIECE_ROWS
+        self._piece_rows = self._batch_rows * max(1, _PIECE_ROWS // self._batch_rows)
+        # A batch of two windows would have to be joined, which copies it.
+        self._as_views = as_views and batch_rows is not None and num_rows % batch_rows == 0
+        self._quality = quality
         self._share = share
         self._held_bytes = 0
         self._order = source.order | {"shuffle": windows}
 
     @property
     def order(self) -> State:
-        """The source's, and the windows."""
         return self._order
 
     def check_order(self, saved: State) -> None:
-        """The windows and the seed must be as they were."""
         super().check_order(saved)
         was, present = saved.get("shuffle") or {}, self._order["shuffle"]
         for name in present | was:
@@ -112,42 +146,44 @@ class Shuffle(Stage):
                 )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Drawn rows from the present place on."""
         window, num_drawn = divmod(self._place.row, self._num_rows)
         self._source.go_to(self._place.at(window * self._num_rows))
-        waiting = WaitingRows(iter(self._source))
+        rows = RowBuffer(iter(self._source))
         store = RowStore(self.schema, self._num_rows)
         # An iteration that was left alone would hold its bytes for ever.
         self._hold(0)
         try:
-            while self._fill(store, waiting, window):
+            while self._fill(store, rows, window):
                 yield from self._draw(store, num_drawn)
                 window, num_drawn = window + 1, 0
         finally:
             self._hold(0)
 
-    def _fill(self, store: RowStore, waiting: WaitingRows, window: int) -> bool:
+    def _fill(self, store: RowStore, rows: RowBuffer, window: int) -> bool:
         """Collect a window and bring it into its order; False at the end of the epoch."""
         lengths: list[Int64Array] = []
-        store.fill(self._seen(waiting.pieces(self._num_rows), lengths))
+
+        def pieces() -> Iterator[pa.RecordBatch]:
+            for piece in rows.pieces(self._num_rows):
+                if self._bucketing is not None:
+                    lengths.append(self._bucketing.length.of(piece))
+                yield piece
+
+        store.fill(pieces())
         known = np.concatenate(lengths) if lengths else None
         store.permute(window_order(self._order, self._place, window, store.num_rows, known))
         return store.num_rows > 0
 
-    def _seen(self, pieces: Iterator[pa.RecordBatch], lengths: list[Int64Array]) -> Iterator[pa.RecordBatch]:
-        """The pieces, whose lengths are noted where rows are brought together by them."""
-        for piece in pieces:
-            if self._bucketing is not None:
-                lengths.append(self._bucketing.length.of(piece))
-            yield piece
-
     def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a window that are not drawn yet."""
         self._hold(store.num_bytes)
         for start in range(num_drawn, store.num_rows, self._piece_rows):
             end = min(start + self._piece_rows, store.num_rows)
             self._place = self._place.at(self._place.row + end - start)
-            yield store.rows(start, end, self._as_views)
+            piece = store.rows(start, end, self._as_views)
+            if self._quality is not None:
+                self._quality.see(piece.slice(0, self._batch_rows))
+            yield piece
+            del piece
 
     def _hold(self, num_bytes: int) -> None:
         """Lease so much of the share, instead of what was leased before."""

@@ -16,7 +16,6 @@ from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.fingerprints import Fingerprint
 from penstock.readers.memory_arrays import MEMORY, survey_arrays
 from penstock.readers.numpy_files import NumpySurvey
 from penstock.readers.recognition import Likeness, recognise
@@ -36,50 +35,19 @@ def first_rows_of(survey: Survey, num_rows: int) -> Survey:
 
 @dataclass(frozen=True)
 class FirstRows(Survey):
-    """Everything is as in the whole survey, except that later blocks are not there."""
+    """Everything is as in the whole survey, except that later blocks are not there; the last may be shorter."""
 
     whole: Survey
     kept: Blocks
 
-    @property
-    def blocks(self) -> Blocks:
-        """The first ones; the last of them may be shorter than it is."""
-        return self.kept
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:  # type: ignore[override]
-        """All files."""
-        return self.whole.files
-
-    @property
-    def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
-        """Of all files."""
-        return self.whole.fingerprints
-
-    @property
-    def columns(self) -> pa.Schema:
-        """As in the whole."""
-        return self.whole.columns
-
-    @property
-    def row_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.row_bytes
-
-    @property
-    def least_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.least_bytes
-
-    @property
-    def ample_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.ample_bytes
-
-    @property
-    def block_bytes(self) -> int:
-        """As in the whole."""
-        return self.whole.block_bytes
+    blocks = property(lambda self: self.kept)
+    files = property(lambda self: self.whole.files)
+    fingerprints = property(lambda self: self.whole.fingerprints)
+    columns = property(lambda self: self.whole.columns)
+    row_bytes = property(lambda self: self.whole.row_bytes)
+    least_bytes = property(lambda self: self.whole.least_bytes)
+    ample_bytes = property(lambda self: self.whole.ample_bytes)
+    block_bytes = property(lambda self: self.whole.block_bytes)
 
     def decoder(self, share: Share) -> BlockDecoder:
         """The decoder of the whole: the blocks that are left have the numbers that they have there."""
@@ -158,7 +126,6 @@ class Source(ABC):
         return {}
 
     def no_column(self, name: str) -> DataError:
-        """That there is no such column, with the nearest."""
         return DataError(
             f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
         )
@@ -202,11 +169,21 @@ class Files(Source):
         return found
 
 
+class Surveyed(Source):
+    """Files that were looked at already, for the columns that are needed."""
+
+    def __init__(self, survey: Survey) -> None:
+        super().__init__(name_of_files(survey.files))
+        self._found = survey
+
+    def _look(self, columns: Sequence[str] | None) -> Survey:
+        return self._found
+
+
 class NumpyFiles(Files):
     """NumPy files, whose arrays may have any number of axes."""
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """As the headers say."""
         survey = self.survey()
         if not isinstance(survey, NumpySurvey) or not survey.parts:
             return {}
@@ -238,14 +215,12 @@ class Arrays(Source):
         return survey_arrays(self.arrays, Wanted(columns))
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """As the arrays are."""
         return _deep(
             {name: np.shape(array) for name, array in self.arrays.items() if isinstance(array, np.ndarray)}
         )
 
 
 def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Of a row, where it has more than one axis."""
     return {name: shape[1:] for name, shape in shapes.items() if len(shape) > 2}
 
 
@@ -316,6 +291,11 @@ def files_at(paths: Paths) -> list[DataFile]:
     if twice:
         raise DataError(f"{twice[0]} is named twice; its rows would be read twice")
     return files
+
+
+def name_of_files(files: Sequence[DataFile]) -> str:
+    """For messages."""
+    return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
 
 
 def path_text(path: Any) -> str:

@@ -1,4 +1,4 @@
-"""Base classes of stages that reorder or filter the rows of their source."""
+"""What stages that reorder, filter or cut the rows of their source have in common."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.data.quality import ShuffleQuality
 from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import Place, RecordStream
@@ -26,33 +25,27 @@ class Stage(RecordStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the source."""
         return self._source.schema
 
     @property
     def order(self) -> State:
-        """The source's."""
         return self._source.order
 
     @property
     def place(self) -> Place:
-        """The place after the last batch that was given out."""
         return self._place
 
     def go_to(self, place: Place) -> None:
-        """Go to a row; the source follows when it is read."""
         self._place = place
 
     def close(self) -> None:
-        """End threads and close files; the stage can be iterated again."""
         self._source.close()
 
     def check_order(self, saved: State) -> None:
-        """The source's must be as it was."""
         self._source.check_order(saved)
 
 
-class WaitingRows:
+class RowBuffer:
     """Takes any number of rows at a time from record batches of any size."""
 
     def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
@@ -97,52 +90,36 @@ def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") 
     return joined
 
 
-def watch_order(source: RecordStream, quality: ShuffleQuality, label: str | None = None) -> "WatchedOrder":
-    """The batches of the source, seen by `quality`; `label` is a column of numbers."""
-    return WatchedOrder(source, quality, label)
+class TakeRows(Stage):
+    """The first rows of a stream, in the order in which it gives them."""
 
-
-class WatchedOrder(Stage):
-    """The stream that `watch_order` gives."""
-
-    def __init__(self, source: RecordStream, quality: ShuffleQuality, label: str | None) -> None:
+    def __init__(self, source: RecordStream, num_rows: int) -> None:
         super().__init__(source)
-        self._quality = quality
-        self._label = label
+        self._num_rows = num_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches from the present place on."""
+        if self._place.row >= self._num_rows:
+            return
         self._source.go_to(self._place)
         for batch in self._source:
-            self._place = self._source.place
-            self._quality.see(np.asarray(batch.column(ROW_COLUMN)), self._labels(batch))
-            yield batch
-
-    def _labels(self, batch: pa.RecordBatch) -> np.ndarray | None:
-        """The labels as numbers, where they are numbers."""
-        column = None if self._label is None else batch.column(self._label)
-        if column is None or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            return None
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+            taken = batch.slice(0, self._num_rows - self._place.row)
+            self._place = self._place.at(self._place.row + taken.num_rows)
+            yield taken
+            if self._place.row >= self._num_rows:
+                return
 
 
-def without_bad_rows(source: RecordStream, quarantine: Quarantine) -> "WithoutBadRows":
+class QuarantineFilter(Stage):
     """The batches of the source without the rows that readers have put into quarantine.
 
-    The place counts them all the same: a row that was left out is done.
+    The position counts them all the same: a row that was left out is done.
     """
-    return WithoutBadRows(source, quarantine)
-
-
-class WithoutBadRows(Stage):
-    """The stream that `without_bad_rows` gives."""
 
     def __init__(self, source: RecordStream, quarantine: Quarantine) -> None:
         super().__init__(source)
         self._quarantine = quarantine
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Batches from the present place on; one of which nothing is left is not given."""
         self._source.go_to(self._place)
         for batch in self._source:
             self._place = self._source.place

@@ -3,7 +3,7 @@
 import math
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,52 +16,30 @@ from penstock.readers.blocks import Int64Array
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""
 
+_buffer: Any = pa.py_buffer
 _CHUNK_BYTES = GIB
 """Joined columns have chunks of at most this size, since string offsets of Arrow end at 2 GiB."""
 
 
-class StoreColumn(Protocol):
-    """The rows of one column of a window."""
-
-    def begin(self, num_rows: int) -> None:
-        """Forget all rows, and have room for so many."""
-        ...
-
-    def append(self, piece: ArrowArray) -> None:
-        """Take some more rows over."""
-        ...
-
-    def permute(self, order: Int64Array) -> None:
-        """Bring the rows into this order."""
-        ...
-
-    def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
-        """Some rows, in the present order."""
-        ...
-
-    @property
-    def num_bytes(self) -> int: ...
-
-
-class SpareRooms:
-    """Room for one column of each size, into which columns are permuted in turn: each leaves its own to the next."""
+class BufferPool:
+    """A buffer of each size, into which columns are permuted in turn: each leaves its own buffer to the next."""
 
     def __init__(self) -> None:
-        self._rooms: dict[tuple[Any, ...], NDArray[Any]] = {}
+        self._buffers: dict[tuple[Any, ...], NDArray[Any]] = {}
 
     @property
     def num_bytes(self) -> int:
-        return sum(room.nbytes for room in self._rooms.values())
+        return sum(buffer.nbytes for buffer in self._buffers.values())
 
     def exchange(self, values: NDArray[Any], order: Int64Array) -> NDArray[Any]:
-        """The rows of an array in another order, in the spare room; the array's own becomes the spare."""
+        """The rows of an array in another order, in a pooled buffer; the array goes to the pool."""
         size = (values.dtype, values.shape)
-        room = self._rooms.pop(size, None)
-        if room is None:
-            room = np.empty_like(values)
-        _gather(values, order, room)
-        self._rooms[size] = values
-        return room
+        buffer = self._buffers.pop(size, None)
+        if buffer is None:
+            buffer = np.empty_like(values)
+        _gather(values, order, buffer)
+        self._buffers[size] = values
+        return buffer
 
 
 def _gather(values: NDArray[Any], order: Int64Array, out: NDArray[Any]) -> None:
@@ -79,12 +57,11 @@ def _permuted(values: NDArray[Any], order: Int64Array) -> NDArray[Any]:
     return out
 
 
-def column_for(kind: pa.DataType, spare: SpareRooms) -> StoreColumn:
-    """The column for values of a type."""
+def _column_for(kind: pa.DataType, pool: BufferPool) -> "FixedColumn | JoinedColumn":
     if _has_numbers(kind):
-        return FixedColumn(kind, (), spare)
+        return FixedColumn(kind, (), pool)
     if isinstance(kind, pa.FixedSizeListType) and _has_numbers(kind.value_type) and kind.list_size:
-        return FixedColumn(kind, (kind.list_size,), spare)
+        return FixedColumn(kind, (kind.list_size,), pool)
     return JoinedColumn()
 
 
@@ -95,21 +72,13 @@ def _has_numbers(kind: pa.DataType) -> bool:
     )
 
 
-def _number_kind(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if isinstance(kind, pa.FixedSizeListType) else kind
-
-
-def _buffer(array: Any) -> pa.Buffer:
-    return pa.py_buffer(array)
-
-
 class FixedColumn:
     """Numbers, or rows of equally many numbers, in an array that is used again and again."""
 
-    def __init__(self, kind: pa.DataType, shape: tuple[int, ...], spare: SpareRooms) -> None:
+    def __init__(self, kind: pa.DataType, shape: tuple[int, ...], pool: BufferPool) -> None:
         self._kind = kind
-        self._spare = spare
-        self._number_kind = _number_kind(kind)
+        self._pool = pool
+        self._number_kind = kind.value_type if isinstance(kind, pa.FixedSizeListType) else kind
         self._values: NDArray[Any] = np.empty((0, *shape), f"u{self._number_kind.bit_width // 8}")
         self.number_bytes = self._values.itemsize
         self.width = math.prod(shape)
@@ -150,7 +119,7 @@ class FixedColumn:
 
     def permute(self, order: Int64Array) -> None:
         self._window = None
-        self._values = self._spare.exchange(self._values, order)
+        self._values = self._pool.exchange(self._values, order)
         self._valid_rows.permute(order)
         self._valid_numbers.permute(order)
 
@@ -161,7 +130,6 @@ class FixedColumn:
         return view if as_views else pa.concat_arrays([view])
 
     def _as_arrow(self) -> ArrowArray:
-        """All rows of the window, as they stand."""
         numbers = self._values[: self._num_rows]
         self._lent = weakref.ref(numbers)
         valid_numbers = self._valid_numbers.bits(self._num_rows)
@@ -174,7 +142,7 @@ class FixedColumn:
 
 
 class _Validity:
-    """Which values are not null; takes no room until there is a null."""
+    """Which values are not null; takes no memory until there is a null."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
@@ -201,7 +169,7 @@ class _Validity:
         if self._valid is not None:
             self._valid = _permuted(self._valid, order)
 
-    def bits(self, num_rows: int) -> pa.Buffer | None:
+    def bits(self, num_rows: int) -> Any:
         """As Arrow has them; None where all are valid."""
         if self._valid is None:
             return None
@@ -285,18 +253,20 @@ _SLACK_BYTES = MIB
 class RowStore:
     """The rows of one window, in columns."""
 
-    def __init__(self, schema: pa.Schema, most_rows: int) -> None:
+    def __init__(self, schema: pa.Schema, max_rows: int) -> None:
         self._schema = schema
-        self._most_rows = most_rows
-        self._spare = SpareRooms()
-        self._columns: list[StoreColumn] = [column_for(field.type, self._spare) for field in schema]
+        self._max_rows = max_rows
+        self._pool = BufferPool()
+        self._columns: list[FixedColumn | JoinedColumn] = [
+            _column_for(field.type, self._pool) for field in schema
+        ]
         self.num_rows = 0
 
     def fill(self, pieces: Iterable[pa.RecordBatch]) -> None:
         """Hold these rows instead of those before; each piece is copied before the next is asked for."""
         self.num_rows = 0
         for column in self._columns:
-            column.begin(self._most_rows)
+            column.begin(self._max_rows)
         for piece in pieces:
             self.num_rows += piece.num_rows
             for column, array in zip(self._columns, piece.columns, strict=True):
@@ -312,7 +282,7 @@ class RowStore:
         """Some rows, in the present order.
 
         As views they cost nothing, but each keeps the whole window: for consumers that let go of one batch before they
-        take the next. Room that somebody still has views of when the next window comes is left to them and made anew.
+        take the next. A buffer that somebody still has views of when the next window comes is left to them.
         """
         # Whoever asks for the next window still has the last rows of this one in hand.
         as_views = as_views and end < self.num_rows
@@ -322,18 +292,17 @@ class RowStore:
 
     @property
     def num_bytes(self) -> int:
-        """Of all columns, as they are held."""
-        return self._spare.num_bytes + sum(column.num_bytes for column in self._columns)
+        return self._pool.num_bytes + sum(column.num_bytes for column in self._columns)
 
 
 def window_bytes(schema: pa.Schema, num_rows: int, row_bytes: int) -> int:
     """What a store of so many rows takes at most, where rows take `row_bytes` in Arrow.
 
-    Beside the rows: a byte per value that tells nulls, spare room for one column of each size, and what is not of a
+    Beside the rows: a byte per value that tells nulls, a spare buffer of each size, and what is not of a
     fixed width once more, since it exists twice while it is joined.
     """
     fixed = [
-        column for field in schema if isinstance(column := column_for(field.type, SpareRooms()), FixedColumn)
+        column for field in schema if isinstance(column := _column_for(field.type, BufferPool()), FixedColumn)
     ]
     null_bytes = sum(column.width + 1 for column in fixed)
     spare_bytes = sum(number_bytes * width for number_bytes, width in {column.size for column in fixed})
@@ -344,4 +313,4 @@ def window_bytes(schema: pa.Schema, num_rows: int, row_bytes: int) -> int:
 
 def warm() -> None:
     """Load and compile what the first window would have to wait for."""
-    SpareRooms().exchange(np.zeros(1, np.uint64), np.zeros(1, np.uint32))
+    BufferPool().exchange(np.zeros(1, np.uint64), np.zeros(1, np.uint32))

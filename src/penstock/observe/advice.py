@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.config.sizes import MIB, format_size
-from penstock.data.workers.counting import TEMPLATE_BYTES, worker_bytes
+from penstock.data.memory_plan import worker_bytes
 from penstock.prep.rewrite import RewriteOptions
 
 WORTH_SAYING = 0.2
@@ -128,8 +128,7 @@ def _of_parsing(facts: DataPathFacts) -> Advice:
     worth_it = facts.parsing_seconds > WORKERS_HELP_FROM * facts.reading_seconds or facts.num_workers
     wanted = min(facts.num_cores, max(facts.num_workers + 1, math.ceil(times)))
     if worth_it and wanted > facts.num_workers:
-        start_bytes = 0 if facts.num_workers else TEMPLATE_BYTES
-        extra_bytes = start_bytes + (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
+        extra_bytes = (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
         setting = "data_config.num_workers"
         return _priced(facts, reason, f"{setting}: {wanted}", setting, extra_bytes)
     change = (

@@ -63,7 +63,7 @@ def uses_of(run: RunConfig, source: DataSource) -> dict[str, list[str]]:
 
 
 def _uses(run: RunConfig, source: DataSource) -> Iterator[tuple[str, str]]:
-    parser, cutting = source.parser, source.cutting
+    parser = source.parser
     yield from ((column, "label") for column in parser.label_fields)
     yield from ((column, "sample weight") for column in parser.sample_weight_fields)
     yield from ((column, "mask of classes") for column in parser.side.masks)
@@ -77,10 +77,10 @@ def _uses(run: RunConfig, source: DataSource) -> Iterator[tuple[str, str]]:
         yield from (
             (column, "grouping of metrics") for column in group_columns(run, training=training).values()
         )
-    if cutting.cost is not None:
-        yield from ((column, "cost of a row") for column in cutting.cost.columns)
-    if cutting.bucketing is not None:
-        yield cutting.bucketing.length.column, "length of a row"
+    if source.cost is not None:
+        yield from ((column, "cost of a row") for column in source.cost.columns)
+    if source.bucketing is not None:
+        yield source.bucketing.length.column, "length of a row"
 
 
 def _kinds_of_features(run: RunConfig) -> dict[str, str]:

@@ -12,7 +12,7 @@ from penstock.observe.log import StepLog
 from penstock.observe.profiler import Profiling
 from penstock.observe.tensorboard import open_tensorboard
 from penstock.readers.survey import dataset_type_of
-from penstock.run.data_plan import batch_rows
+from penstock.run.data import batch_rows
 from penstock.run.model_dir import ModelDir
 from penstock.run.requirements import train_section
 from penstock.run.run_config import RunConfig

@@ -12,13 +12,12 @@ from penstock.run.data import (
     DataSource,
     find_files,
     open_source,
+    plan_data_path,
     resumed_state,
     scoring_batches,
     shuffle_rows,
     training_batches,
-    workers_of,
 )
-from penstock.run.data_plan import plan_data_path
 from penstock.run.requirements import require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
@@ -75,9 +74,9 @@ def _check_places(world: object, states: object) -> None:
 
 def _training(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":
     num_shuffle_rows = shuffle_rows(data, source)
-    workers = plan_data_path(budget, data, source, num_shuffle_rows)
+    num_workers = plan_data_path(budget, data, source, num_shuffle_rows)
     shares = StageShares.of(budget)
-    return training_batches(data, source, shares, num_shuffle_rows, shard, workers_of(workers, shares))
+    return training_batches(data, source, shares, num_shuffle_rows, shard, num_workers)
 
 
 def _scoring(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":

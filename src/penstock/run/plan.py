@@ -9,7 +9,6 @@ import torch
 
 from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION, share_model
-from penstock.data.workers.counting import WorkerPlan
 from penstock.models.model import Model
 from penstock.observe.memory_use import StageUse, planned_use
 from penstock.run.build import (
@@ -21,8 +20,14 @@ from penstock.run.build import (
     share_metrics,
     training_metrics,
 )
-from penstock.run.data import DataSource, find_files, open_source, shuffle_rows
-from penstock.run.data_plan import batch_rows, plan_data_path
+from penstock.run.data import (
+    DataSource,
+    batch_rows,
+    find_files,
+    open_source,
+    plan_data_path,
+    shuffle_rows,
+)
 from penstock.run.model import model_bytes, step_bytes, unallocated_model
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.run_config import RunConfig
@@ -42,16 +47,13 @@ class TrainingPlan:
     model: Model
     """Without its tables, which are allocated when it is sharded."""
     num_shuffle_rows: int
-    workers: WorkerPlan
+    num_workers: int
     budget: MemoryBudget
 
     @property
     def workers_text(self) -> str:
         """How many processes parse."""
-        if not self.workers.count:
-            return "none: parsing is done in a thread of this process"
-        when = ", if measuring says that they help" if self.workers.measured else ""
-        return f"{self.workers.count}{when}"
+        return str(self.num_workers or "none: parsing is done in a thread of this process")
 
 
 def plan_training(
@@ -86,8 +88,8 @@ def plan_training(
         num_rows = evaluation_rows(run, evaluation_source)
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
     others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
-    workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
-    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, workers, budget)
+    num_workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
+    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:

@@ -19,8 +19,7 @@ from penstock.optim.schedules import Schedule, build_schedule
 from penstock.readers.blocks import Shard
 from penstock.run.best import early_stop_of
 from penstock.run.build import TRAIN_METRICS, bound_metrics, group_columns, training_metrics
-from penstock.run.data import DataSource, training_batches, workers_of
-from penstock.run.data_plan import batch_rows
+from penstock.run.data import DataSource, batch_rows, training_batches
 from penstock.run.model import ShardedModel, shard_model
 from penstock.run.plan import TrainingPlan
 from penstock.run.requirements import loss_names, train_section
@@ -80,10 +79,10 @@ def build_training(run: RunConfig, world: World, plan: TrainingPlan) -> Iterator
     with ExitStack() as stack:
         shard = Shard(world.rank, world.num_ranks)
         shares = StageShares.of(budget)
-        workers = workers_of(plan.workers, shares)
-        quality = ShuffleQuality(source.survey.blocks) if plan.num_shuffle_rows else None
+        label = next(iter(data.label_fields), None)
+        quality = ShuffleQuality(source.survey.blocks, label) if plan.num_shuffle_rows else None
         batches = stack.enter_context(
-            training_batches(data, source, shares, plan.num_shuffle_rows, shard, workers, quality)
+            training_batches(data, source, shares, plan.num_shuffle_rows, shard, plan.num_workers, quality)
         )
         sharded = shard_model(model, train, world)
         scheduled = dense_optimizers(train.dense_optimizer, dense_parameters(sharded.module).items())

@@ -266,8 +266,12 @@ class WorkerPool(Generic[T, R]):
         """As it is now: where memory was short, it has a lower maximum than at first."""
         return self._size
 
-    def run(self, tasks: Iterable[T], ordered: bool = False) -> Iterator[tuple[T, R]]:
+    def run(
+        self, tasks: Iterable[T], ordered: bool = False, has_room: Callable[[], bool] = lambda: True
+    ) -> Iterator[tuple[T, R]]:
         """Do all tasks; gives each with its result, as they come or in order. Tasks are taken when a worker is free.
+
+        While `has_room` says no, no task is taken; it must say yes when no task is in flight.
 
         The first error of a task is raised here. Whoever stops early ends the workers that are still busy.
         """
@@ -278,7 +282,7 @@ class WorkerPool(Generic[T, R]):
         try:
             self._start(self._size.start - len(self._workers))
             while True:
-                self._hand_out(next_index + 2 * self._size.max if ordered else sys.maxsize)
+                self._hand_out(next_index + 2 * self._size.max if ordered else sys.maxsize, has_room)
                 if done and (not ordered or next_index in done):
                     yield done.pop(next_index if ordered else next(iter(done)))
                     next_index += 1
@@ -339,9 +343,11 @@ class WorkerPool(Generic[T, R]):
             self._pending.append(assignment)
         return len(self._pending)
 
-    def _hand_out(self, end_index: int) -> None:
+    def _hand_out(self, end_index: int, has_room: Callable[[], bool]) -> None:
         for worker in self._workers:
-            if worker.assignment is None and self._fill(1) and self._pending[0].index < end_index:
+            if worker.assignment is not None or not (self._pending or has_room()):
+                continue
+            if self._fill(1) and self._pending[0].index < end_index:
                 worker.assignment = self._pending.popleft()
                 worker.silent_seconds = worker.reported_seconds = 0.0
                 self._supervisor.started(worker.assignment.task)

@@ -1,24 +1,32 @@
 """Record stream -> batches: the end of the data's way, and where its place is saved."""
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import torch
 
-from penstock.data.workers.choice import Workers, each_batch
-from penstock.data.workers.measured import Measured, Spent
+from penstock.data.parallel_map import ParallelMap
 from penstock.features.parser import ParseBatches, ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
+from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
 
 
+@dataclass(slots=True)
+class Spent:
+    """Seconds of all batches that this process parsed: in parsing, and in reading and packing beside it."""
+
+    function: float = 0.0
+    beside: float = 0.0
+
+
 class BatchLoader:
-    """Parses and packs the record batches of a stream; with `workers`, processes do the parsing.
+    """Parses and packs the record batches of a stream; with `num_workers`, processes do the parsing.
 
     With `pin_memory`, batches lie in page-locked memory where there is an accelerator to copy them to.
     With a `quarantine`, rows with bad values go there, and the others on; without one, such a row is an error.
@@ -34,7 +42,8 @@ class BatchLoader:
         *,
         reserved_columns: Sequence[str] = (),
         with_labels: bool = True,
-        workers: Workers | None = None,
+        num_workers: int = 0,
+        worker_share: Share | None = None,
         quarantine: Quarantine | None = None,
         pin_memory: bool = False,
     ) -> None:
@@ -43,28 +52,38 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        self._batches = each_batch(
-            stream,
-            ParseBatches(parser, with_labels, reject=quarantine is not None),
-            self._packed,
-            workers,
-            warm=partial(parser.warm, stream.schema),
-            file_paths=parser.file_paths,
-        )
+        self._parse = ParseBatches(parser, with_labels, reject=quarantine is not None)
+        self.spent = Spent()
+        """Without workers only: what they take is not known here."""
+        self._workers: ParallelMap[ParsedBatch] | None = None
+        if num_workers:
+            assert worker_share is not None
+            self._workers = ParallelMap(stream, self._parse, num_workers, worker_share, parser.file_paths)
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches from the present place on; one of which no row could be used is not given."""
-        return (batch for batch in self._batches if batch.num_rows)
+        if self._workers is not None:
+            packed = (self._packed(*parsed) for parsed in self._workers)
+            yield from (batch for batch in packed if batch.num_rows)
+            return
+        ended_at = time.perf_counter()
+        for record_batch in self.stream:
+            read_at = time.perf_counter()
+            parsed = self._parse(record_batch)
+            parsed_at = time.perf_counter()
+            batch = self._packed(parsed, record_batch)
+            del record_batch, parsed
+            self.spent.function += parsed_at - read_at
+            self.spent.beside += read_at - ended_at + time.perf_counter() - parsed_at
+            if batch.num_rows:
+                yield batch
+            del batch
+            ended_at = time.perf_counter()
 
     @property
     def worker_pids(self) -> list[int]:
         """The process ids of the workers that run."""
-        return self._batches.pids
-
-    @property
-    def spent(self) -> Spent:
-        """Seconds of parsing, and of reading and packing beside it; what workers take is not known here."""
-        return self._batches.spent if isinstance(self._batches, Measured) else Spent()
+        return [] if self._workers is None else self._workers.pids
 
     def warm(self) -> None:
         """Do now what the first batch would have to wait for: loading and compiling kernels."""
@@ -72,25 +91,24 @@ class BatchLoader:
 
     def state_dict(self) -> State:
         """The place after the last batch given out."""
-        return self._batches.state_dict()
+        return (self._workers or self.stream).state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Go to a place that `state_dict` gave."""
-        self._batches.load_state_dict(state)
+        (self._workers or self.stream).load_state_dict(state)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch."""
-        self._batches.set_epoch(epoch)
+        (self._workers or self.stream).set_epoch(epoch)
 
     def close(self) -> None:
         """End the workers, end the stream's threads and close its files, where it has any."""
-        self._batches.close()
-        close = getattr(self.stream, "close", None)
-        if close is not None:
-            close()
+        if self._workers is not None:
+            self._workers.close()
+        self.stream.close()
 
     def _packed(self, parsed: ParsedBatch, record_batch: pa.RecordBatch) -> Batch:
-        """One parsed batch as tensors; copies all, so that shared memory is free for the next."""
+        """One parsed batch as tensors; copies all, so that the record batch can go."""
         if self._quarantine is not None:
             for row in parsed.rejected:
                 self._quarantine.put(

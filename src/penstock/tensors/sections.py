@@ -27,7 +27,7 @@ class LoadingSection(Section):
     """The part of data_config about getting batches to the model."""
 
     num_workers: NonNegativeInt | None = None
-    """Processes that parse; absent: measured. At most the number of cores."""
+    """Processes that parse, for features in Python of your own; absent: 0, parsing is done in the training process."""
 
     pin_memory: bool = True
     """Copy batches to page-locked memory where there is an accelerator; never for prediction."""

@@ -10,13 +10,6 @@ from tests.data.dataset.samples import numbered
 TABLE = pa.table({"name": ["ann", "bob", None], "clicks": [[1, 2], [], [3]], "y": [1, 2, 3]})
 
 
-def test_record_batches_are_given_out_as_they_are_read():
-    batches = list(penstock.from_arrays(TABLE).batch(2).to_arrow())
-
-    assert [batch.num_rows for batch in batches] == [2, 1]
-    assert pa.Table.from_batches(batches).equals(TABLE)
-
-
 def test_record_batches_of_what_a_map_gave():
     def longer(batch):
         matrix = np.arange(12, dtype=np.float32).reshape(3, 2, 2)

@@ -25,12 +25,6 @@ def drawn(batches):
     }
 
 
-def test_batches_are_mapped_in_order():
-    batches = numbered(5).batch(2).map(lambda batch: {"sum": batch["x"].sum(axis=1)})
-
-    assert [batch["sum"].tolist() for batch in batches] == [[0, 11], [22, 33], [44]]
-
-
 def test_rows_are_mapped_before_and_after_they_are_batches():
     def double(row):
         return {"y": 2 * row["y"], "name": f"row {row['y']}"}
@@ -142,20 +136,6 @@ def test_what_is_no_batch_is_told(fn, rows, message):
 
     assert str(told.value).startswith("map: ")
     assert message in str(told.value)
-
-
-def test_an_error_of_the_function_says_where_it_was():
-    def divide(batch):
-        return {"y": batch["y"] / 0 if 4 in batch["y"] else batch["y"]}
-
-    with np.errstate(divide="raise"), pytest.raises(penstock.DataError) as told:
-        list(numbered(8).batch(3).map(divide))
-
-    assert str(told.value) == (
-        "map: divide failed for a batch of 3 that begins with row 3 of arrays in memory: FloatingPointError: divide by "
-        "zero encountered in divide"
-    )
-    assert isinstance(told.value.__cause__, FloatingPointError)
 
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["in the loop", "in a thread"])

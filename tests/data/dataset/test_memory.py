@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
-from penstock.config.sizes import MIB, format_size
+from penstock.config.sizes import MIB
 from penstock.data.chain import Chain, Shuffling
-from penstock.data.cursor import READER_CAP_BYTES, share_memory, shuffle_rows
+from penstock.data.cursor import READER_CAP_BYTES, share_memory
 from penstock.data.memory_plan import shuffle_bytes_of
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
@@ -32,8 +32,7 @@ def chain_of(path, **said):
 
 
 def shares_of(chain):
-    survey = chain.survey()
-    shares = share_memory(chain, survey, shuffle_rows(chain, survey)).shares
+    shares = share_memory(chain, chain.survey()).shares
     return {name: share.limit_bytes for name, share in shares.items()}
 
 
@@ -48,7 +47,7 @@ def test_a_shuffle_gets_room_for_its_rows(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
     num_rows = MIB // chain.survey().row_bytes
 
-    assert shuffle_rows(chain, chain.survey()) == num_rows
+    assert chain.shuffle_rows() == num_rows
     assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
 
 
@@ -64,20 +63,6 @@ def test_all_shares_fit_the_limit(path):
     assert sum(shares_of(chain).values()) <= 12 * MIB
     dataset = penstock.read_parquet(path).shuffle("1MiB").batch(1000).prefetch("1MiB").memory("12MiB")
     assert sum(len(batch["a"]) for batch in dataset) == 200_000
-
-
-def test_too_little_for_a_shuffle_says_who_needs_what(path):
-    with pytest.raises(penstock.BudgetExceeded) as told:
-        next(iter(penstock.read_parquet(path).shuffle("1MiB").batch(100).memory("2MiB")))
-
-    assert str(told.value).startswith(f"reading {path} needs ")
-    shuffle_bytes = format_size(
-        shuffle_bytes_of(chain_of(path).survey(), MIB // chain_of(path).survey().row_bytes)
-    )
-    assert str(told.value).endswith(
-        f"shuffling {shuffle_bytes}: more than the 2MiB that there are; "
-        "raise the limit of .memory(limit) or lower the buffer of .shuffle(buffer)"
-    )
 
 
 def test_rows_that_cost_nothing_cannot_fill_the_memory():

@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 
-_kept: list[pa.RecordBatch] = []
-
 
 def described(batch: pa.RecordBatch) -> dict[str, Any]:
     """An array that is new, one that is a view of the batch, one that is strided, one that repeats, and a text."""
@@ -70,19 +68,30 @@ def raises_unpicklable(batch: pa.RecordBatch) -> list[int]:
     raise Unpicklable("one", "two")
 
 
-def keeps_views(batch: pa.RecordBatch) -> list[int]:
-    _kept.append(batch)
-    return numbers_of(batch)
-
-
 def _hits(batch: pa.RecordBatch, number: int) -> bool:
     return number in numbers_of(batch)
+
+
+def kills_itself_once_at_20(path: str, batch: pa.RecordBatch) -> list[int]:
+    """Leave a file at the path, and end; whoever finds the file does the work."""
+    if _hits(batch, 20) and not os.path.exists(path):
+        Path(path).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return numbers_of(batch)
 
 
 def kills_itself_at_20(path: str, batch: pa.RecordBatch) -> list[int]:
     """As soon as there is a file at the path."""
     if _hits(batch, 20):
         wait_for(path)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return numbers_of(batch)
+
+
+def kills_itself_late_at_20(batch: pa.RecordBatch) -> list[int]:
+    """Late enough for its parent to have looked at its memory."""
+    if _hits(batch, 20):
+        time.sleep(1.5)
         os.kill(os.getpid(), signal.SIGKILL)
     return numbers_of(batch)
 
@@ -127,26 +136,6 @@ def waits_from(number: int, path: str, batch: pa.RecordBatch) -> list[int]:
     """Give what holds this number or larger ones only when there is a file at the path."""
     if max(numbers_of(batch)) >= number:
         wait_for(path)
-    return numbers_of(batch)
-
-
-class Clock:
-    """Time that passes only when it is told to; stands for the module `time`."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-
-clock = Clock()
-"""In this process. Workers have one of their own, which nobody looks at."""
-
-
-def takes_20_ms(batch: pa.RecordBatch) -> list[int]:
-    """By the clock above."""
-    clock.now += 0.020
     return numbers_of(batch)
 
 
