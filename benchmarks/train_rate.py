@@ -27,19 +27,14 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.run.hooks import TrainingHooks
-from penstock.run.model_dir import ModelDir
 from penstock.run.plan import plan_training
-from penstock.run.saving import Saver
-from penstock.run.session import computing
-from penstock.run.training_parts import Training, build_training
+from penstock.run.session import Session, computing
+from penstock.run.train import build_trainer
+from penstock.run.training import Training, build_training
 from penstock.runtime.interrupts import StopRequest
-from penstock.runtime.memory import MemoryMonitor
-from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
-from penstock.training.callbacks import Callbacks
+from penstock.training.pipeline import FinishedStep
 from penstock.training.progress import TrainingProgress
-from penstock.training.train import Stopwatch
 
 DATA_BAR, WATCHING_BAR = 0.95, 0.97
 TURN_STEPS, TURNS = 20, 12

@@ -16,8 +16,10 @@ from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.metrics.auc import AUC
 from penstock.observe.advice import DataPathFacts, advise
-from penstock.run.session import limit_exceeded
+from penstock.run.session import Session
+from penstock.runtime.collectives import OneProcess
 from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.world import World
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import CLICKS, Change, Desk
 from tests.data.workers import functions
@@ -61,7 +63,8 @@ def by_command(
 def more_memory_than_the_limit(_: Desk) -> str:
     with MemoryMonitor(16 * MIB) as monitor:
         pass
-    return str(limit_exceeded(monitor.report, "step 2 is saved, continue with --continue_train"))
+    session = Session(World(), OneProcess(), monitor, stops_over_limit=True)
+    return str(session.limit_exceeded("step 2 is saved, continue with --continue_train"))
 
 
 def waiting_for_parsing(_: Desk) -> str:

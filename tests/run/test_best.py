@@ -3,10 +3,9 @@
 import pytest
 
 from penstock.config.errors import CheckpointError
-from penstock.export.sections import ExportConfig
-from penstock.run.best import best_step, require_best_step, smaller_is_better
+from penstock.training.best import BestMetric, best_step, require_best_step, smaller_is_better
 
-BY_AUC = ExportConfig(best_exporter_metric="auc")
+BY_AUC = BestMetric("auc")
 
 
 def evaluation(step, auc, saved=True):
@@ -23,7 +22,7 @@ def test_the_largest_value_wins():
 
 
 def test_the_smallest_wins_where_less_is_better():
-    smaller = ExportConfig(best_exporter_metric="binary_cross_entropy", metric_larger_is_better=False)
+    smaller = BestMetric("binary_cross_entropy", larger_is_better=False)
 
     assert best_step([evaluation(10, 0.6), evaluation(20, 0.8)], smaller) == 20
 
@@ -67,4 +66,4 @@ def test_a_best_that_is_needed_says_why_there_is_none():
     with pytest.raises(
         CheckpointError, match=r"^run: export_config.best_exporter_metric is 'aux', .*mean 'auc'\? \(--set "
     ):
-        require_best_step([evaluation(10, 0.6)], ExportConfig(best_exporter_metric="aux"), "run")
+        require_best_step([evaluation(10, 0.6)], BestMetric("aux"), "run")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.metrics.auc import AUC
-from penstock.observe.evaluation_record import NUM_BINS, bins_of
+from penstock.training.evaluate import NUM_BINS, bins_of
 
 
 def counted(predictions: list[float] | np.ndarray, labels: list[int] | np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What is told of settings that changed between a run and its continuation."""
 
-from penstock.run.config_difference import changed_settings
+from penstock.config.difference import changed_settings
 
 BEFORE = {
     "train_input_path": "monday.parquet",

@@ -3,7 +3,6 @@
 import json
 import math
 
-from penstock.observe.evaluation_record import evaluation_record, recalled, told
 from penstock.runtime.journal import Journal
 from penstock.training.evaluate import Evaluation
 from penstock.training.progress import TrainingProgress
@@ -17,7 +16,7 @@ WITHOUT_A_POSITIVE = Evaluation(
 
 
 def test_a_record_says_what_was_found_and_what_there_is_to_say_about_it():
-    record = evaluation_record(TrainingProgress(step=20, epoch=1), WITHOUT_A_POSITIVE, 0.12345, saved=True)
+    record = WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=20, epoch=1), 0.12345, saved=True)
 
     assert {name: record[name] for name in ("step", "epoch", "rows", "seconds", "checkpoint")} == {
         "step": 20,
@@ -30,7 +29,7 @@ def test_a_record_says_what_was_found_and_what_there_is_to_say_about_it():
 
 
 def test_what_there_is_nothing_of_has_no_key():
-    record = evaluation_record(TrainingProgress(step=20), Evaluation({}, {}, 200), 0.1, saved=False)
+    record = Evaluation({}, {}, 200).as_record(TrainingProgress(step=20), 0.1, saved=False)
 
     assert record["checkpoint"] is None
     assert {"calibration_bins", "group_auc", "remarks"}.isdisjoint(record)
@@ -39,22 +38,21 @@ def test_what_there_is_nothing_of_has_no_key():
 def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path):
     journal = Journal(tmp_path / "eval_result.jsonl")
     for step in (10, 20):
-        journal.write(evaluation_record(TrainingProgress(step=step), WITHOUT_A_POSITIVE, 0.1, saved=True))
+        journal.write(WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=step), 0.1, saved=True))
 
-    found = recalled(journal.read(), 20)
+    found = Evaluation.recalled(journal.read(), 20)
 
     assert found is not None
     assert (math.isnan(found.metrics["auc"]), found.metrics["accuracy"]) == (True, 0.75)
     assert (found.losses, found.rows) == ({"binary_cross_entropy": 0.5}, 200)
     assert found.remarks == {"auc": "no positive rows"}
-    assert recalled(journal.read(), 30) is None
+    assert Evaluation.recalled(journal.read(), 30) is None
 
 
 def test_a_line_of_an_earlier_version_has_no_remarks():
     line = json.loads('{"step": 10, "metrics": {"auc": null}, "losses": {}, "rows": 2}')
 
-    found = recalled([line], 10)
+    found = Evaluation.recalled([line], 10)
 
     assert found is not None
     assert found.remarks == {}
-    assert told(None) == {}

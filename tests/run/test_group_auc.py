@@ -3,8 +3,7 @@
 from penstock.metrics.auc import AUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
-from penstock.observe.evaluation_record import MOST_GROUPS, evaluation_record, group_auc
-from penstock.training.evaluate import Evaluation
+from penstock.training.evaluate import MAX_GROUPS, Evaluation, group_auc
 from penstock.training.progress import TrainingProgress
 
 
@@ -21,7 +20,7 @@ def test_each_group_has_its_rows_and_its_auc() -> None:
 
 
 def test_many_groups_are_cut() -> None:
-    assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MOST_GROUPS
+    assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MAX_GROUPS
 
 
 def test_metrics_without_groups_have_none() -> None:
@@ -30,7 +29,7 @@ def test_metrics_without_groups_have_none() -> None:
 
 def test_the_record_holds_the_groups_where_there_are_some() -> None:
     groups = [{"group": 3, "rows": 2, "auc": 1.0}]
-    record = evaluation_record(TrainingProgress(), Evaluation({}, {}, 2, group_auc=groups), 1.0, saved=False)
+    record = Evaluation({}, {}, 2, group_auc=groups).as_record(TrainingProgress(), 1.0, saved=False)
 
     assert record["group_auc"] == groups
-    assert "group_auc" not in evaluation_record(TrainingProgress(), Evaluation({}, {}, 2), 1.0, saved=False)
+    assert "group_auc" not in Evaluation({}, {}, 2).as_record(TrainingProgress(), 1.0, saved=False)

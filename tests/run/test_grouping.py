@@ -1,6 +1,6 @@
 """Metrics that group rows get the column of their grouping_key."""
 
-from penstock.run.build import group_columns
+from penstock.run.metrics import group_columns
 from penstock.run.run_file import load_run
 from tests.run.training_runs import trained
 

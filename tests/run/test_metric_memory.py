@@ -9,7 +9,7 @@ from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.metrics.xauc import XAUC
-from penstock.run.build import bound_metrics, share_metrics
+from penstock.run.metrics import bound_metrics, share_metrics
 from penstock.runtime.budget import MemoryBudget
 
 TEN_MILLION = 10_000_000

@@ -3,7 +3,6 @@
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.training.failures import is_power_of_ten
 from tests.run.training_runs import trained
 
 SKIP = {
@@ -77,7 +76,3 @@ def test_after_the_first_three_only_tenfolds_are_told(desk, caplog):
         False,
     ]
     assert told[3] == "10 batches skipped, since their loss is not finite"
-
-
-def test_tenfolds():
-    assert [count for count in range(1, 2000) if is_power_of_ten(count)] == [10, 100, 1000]

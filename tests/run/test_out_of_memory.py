@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ import pytest
 import torch
 
 from penstock.config.errors import BudgetExceeded
-from penstock.training.failures import asked_for, is_out_of_memory
+from penstock.runtime.memory import MemoryMonitor
+from penstock.training.failures import Failures
 from tests.run.training_runs import trained
 
 OF_CPU = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1610612736 bytes. Error code 12"
@@ -108,12 +110,17 @@ def test_a_device_that_is_full_tells_what_was_asked_for(desk):
     ids=str,
 )
 def test_errors_that_mean_it(error, told):
-    assert is_out_of_memory(error)
-    assert asked_for(error) == told
+    assert shortage(error).startswith(told)
+    assert shortage(error).endswith(" of memory.limit 1GiB were taken")
 
 
 def test_other_errors_do_not():
-    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    assert shortage(RuntimeError("mat1 and mat2 shapes cannot be multiplied")) is None
+
+
+def shortage(error):
+    with MemoryMonitor(2**30) as monitor:
+        return Failures(Path("run"), None, None, monitor, torch.device("cpu"), None).memory_shortage(error)
 
 
 @pytest.mark.slow

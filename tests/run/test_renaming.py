@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.run.saving import read_param_map
+from penstock.run.resume import read_param_map
 from tests.run.training_runs import trained
 
 USER = "model.model.embedding_group.tables.embedding_bags.user_emb.weight"

@@ -3,9 +3,8 @@
 import pytest
 
 from penstock.checkpoint import CheckpointStore
-from penstock.run import saving
-from penstock.run.model_dir import ModelDir
-from penstock.run.saving import saved_shuffle_rows
+from penstock.run.resume import saved_shuffle_rows
+from penstock.training.model_dir import ModelDir
 
 CHECKPOINT = "run/checkpoints/step-2"
 OTHER_PRICE = ('default_value: "0"', 'default_value: "7"')
@@ -116,12 +115,12 @@ def test_shuffling_is_not_ended_on_the_way(trained_desk):
 @pytest.mark.parametrize(("keep", "asked"), [(0, False), (1, True)])
 def test_evaluations_are_read_at_a_save_only_where_checkpoints_go(desk, monkeypatch, keep, asked):
     calls = []
-    monkeypatch.setattr(saving, "best_step", lambda *_: calls.append(1))
+    monkeypatch.setattr("penstock.run.train.best_step", lambda *_: calls.append(1))
 
     done = desk.penstock("train", "run.yaml", "--set", f"train_config.keep_checkpoint_max={keep}")
 
     assert done.exit_code == 0
-    assert bool(calls) == asked
+    assert (len(calls) > 1) == asked  # once for the result
 
 
 @pytest.mark.parametrize(

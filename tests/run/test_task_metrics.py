@@ -6,7 +6,7 @@ import yaml
 
 import penstock
 from penstock.config.errors import ConfigError
-from penstock.run.build import evaluation_metrics, training_metrics
+from penstock.run.metrics import evaluation_metrics, training_metrics
 from tests.cli.desk import CLICKS, RUN_FILE, Desk
 
 TOWERS = [

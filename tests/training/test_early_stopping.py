@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.training.early_stopping import EarlyStop
+from penstock.training.best import EarlyStop
 
 NAN = float("nan")
 

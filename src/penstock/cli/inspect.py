@@ -30,7 +30,7 @@ def inspect(
     with one_line_errors():
         from penstock.observe.inspect import inspect as inspect_path
         from penstock.observe.inspect_data import DataLook
-        from penstock.run.reading_options import size_of
+        from penstock.readers.reading_options import size_of
 
         reading = {
             "delimiter": delimiter,

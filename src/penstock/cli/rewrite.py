@@ -65,7 +65,7 @@ def rewrite(
     with one_line_errors():
         from penstock.config.errors import ConfigError
         from penstock.prep.rewrite.options import RewriteOptions
-        from penstock.run.reading_options import files_of, reading_of, size_of
+        from penstock.readers.reading_options import files_of, reading_of, size_of
         from penstock.run.rewrite import rewrite_files
 
         if file_format != "parquet":

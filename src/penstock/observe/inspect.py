@@ -17,13 +17,13 @@ from penstock.prep.profile.memory import memory_limit
 from penstock.prep.profile.pieces import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX
-from penstock.run.model_dir import ModelDir
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.progress import ProgressLogger
 from penstock.store.contents.contents import ArrayContents, Block, Contents, Part
 from penstock.store.contents.extremes import Extremes
 from penstock.store.contents.finding import contents_of
 from penstock.store.manifest import PREPARATION_NAME
+from penstock.training.model_dir import ModelDir
 
 _PATIENCE_SECONDS = 5.0
 _SHOWN_COLUMNS = 10

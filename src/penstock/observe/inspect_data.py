@@ -22,9 +22,9 @@ from penstock.prep.profile.distinct import STANDARD_ERROR
 from penstock.prep.profile.footers import with_footers
 from penstock.prep.profile.memory import memory_limit
 from penstock.readers.files import DataFile
+from penstock.readers.reading_options import files_of, reading_of
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, refuse_hdf5, survey
-from penstock.run.reading_options import files_of, reading_of
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.progress import ProgressLogger

@@ -23,8 +23,8 @@ from penstock.run.data import find_files, open_source, scoring_batches
 from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import Scoring, open_scoring
 from penstock.run.run_config import RunConfig
-from penstock.run.session import computing, exceeds_limit, limit_exceeded
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.run.session import Session, computing
+from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.training.predict import predict as predict_loop
 from penstock.training.predict import require_predictions
@@ -221,7 +221,7 @@ def predict(
     )
     if output is not None:
         return predict_files(run, request)
-    with opened(run, request, plain=True) as (_, batches):
+    with opened(run, request, plain=True) as (_, _, batches):
         return pa.Table.from_batches(list(batches))
 
 
@@ -230,10 +230,10 @@ def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True
     started_at = time.perf_counter()
     output = Path(request.output_path)
     require_free(output)
-    with opened(run, request, plain) as (scoring, batches):
+    with opened(run, request, plain) as (scoring, session, batches):
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, scoring.monitor.report)
+    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, session.monitor.report)
 
 
 def predict_table(
@@ -242,17 +242,17 @@ def predict_table(
     """Score a table that is in memory already, in batches of the run's size."""
     require_for_prediction(run)
     batch_size = run.data_config.resolved_eval_batch_size()
-    with scoring_session(run, checkpoint, batch_size) as scoring:
+    with computing(run) as session:
+        model = open_scoring(run, checkpoint, session, batch_size).sharded
         pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
         batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
-        model = scoring.sharded
         return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
 
 
 @contextmanager
 def opened(
     run: RunConfig, request: PredictionRequest, plain: bool
-) -> Iterator[tuple[Scoring, Iterator[pa.RecordBatch]]]:
+) -> Iterator[tuple[Scoring, Session, Iterator[pa.RecordBatch]]]:
     """The scores of a request as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
@@ -262,25 +262,16 @@ def opened(
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = data.model_copy(update={"bad_rows": BadRows.error})
     source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
-    with (
-        scoring_session(run, request.checkpoint, batch_size) as scoring,
-        scoring.monitor.stage("predict"),
-        ExitStack() as stack,
-    ):
+    with computing(run) as session, ExitStack() as stack:
+        scoring = open_scoring(run, request.checkpoint, session, batch_size)
+        stack.enter_context(session.monitor.stage("predict"))
         model, budget = scoring.sharded, scoring.budget
         require_predictions(request.output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
         bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
         scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
-        yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
-
-
-@contextmanager
-def scoring_session(run: RunConfig, checkpoint: str | None, batch_size: int) -> Iterator[Scoring]:
-    """A loaded model, for the length of a `with` block."""
-    with computing(run) as monitor:
-        yield open_scoring(run, checkpoint, monitor, batch_size)
+        yield scoring, session, watched(limited(scores, request.limit), bar, session)
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
@@ -297,11 +288,11 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 
 
 def watched(
-    batches: Iterable[pa.RecordBatch], bar: ProgressLogger, run: RunConfig, monitor: MemoryMonitor
+    batches: Iterable[pa.RecordBatch], bar: ProgressLogger, session: Session
 ) -> Iterator[pa.RecordBatch]:
     """The same batches, shown on the bar as they go by; past the memory limit they end in an error."""
     for batch in batches:
         yield batch
         bar.advance(batch.num_rows)
-        if exceeds_limit(run, monitor):
-            raise limit_exceeded(monitor.report, "nothing was written")
+        if session.exceeds_limit():
+            raise session.limit_exceeded("nothing was written")

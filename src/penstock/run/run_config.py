@@ -14,7 +14,7 @@ from penstock.features.sections.parsing import ParsingSection
 from penstock.models.sections.model import ModelConfig
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import ReadingSection
-from penstock.run.run_checks import run_findings
+from penstock.run.checks import run_findings
 from penstock.runtime.sections import MemorySection
 from penstock.sampling.sections import SamplerSection
 from penstock.tensors.sections.loading import LoadingSection

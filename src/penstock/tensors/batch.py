@@ -9,6 +9,7 @@ import torch
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
+from penstock.runtime.state import State
 from penstock.tensors.position import Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -50,6 +51,9 @@ class Batch(Pipelineable):
 
     position: Position | None = None
     """The rows of the data that this batch holds, where they are known."""
+
+    resume_state: State | None = None
+    """Where the data go on after the last row of this batch, for whoever has finished it."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
         """The batch on another device; what is only carried along stays where it is."""

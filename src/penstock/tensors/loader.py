@@ -55,7 +55,11 @@ class BatchLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches from the present place on; one of which no row could be used is not given."""
-        return (batch for batch in self._batches if batch.num_rows)
+        for batch in self._batches:
+            if batch.num_rows:
+                batch.resume_state = self.state_dict()
+                yield batch
+            del batch
 
     @property
     def worker_pids(self) -> list[int]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from penstock.config.difference import differences
 from penstock.observe.report.markup import Markup, element
 from penstock.observe.report.previous_run import model_name
 from penstock.observe.report.run_record import RunRecord
 from penstock.observe.report.tables import draw_table, folded
-from penstock.run.config_difference import differences
 
 
 def difference_table(runs: Sequence[RunRecord]) -> Markup:

@@ -7,7 +7,7 @@ from penstock.observe.report.curves import names_of, number_at
 from penstock.observe.report.markup import Markup, element
 from penstock.observe.report.run_record import Record, RunRecord
 from penstock.observe.report.tables import draw_table, folded
-from penstock.run.best import best_of
+from penstock.training.best import best_of
 
 MOST_OPEN = 8
 """How many evaluations are shown without being asked for."""

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from penstock.config.errors import CheckpointError
-from penstock.run.model_dir import ModelDir
+from penstock.training.model_dir import ModelDir
 
 Record = Mapping[str, Any]
 

@@ -5,12 +5,14 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
@@ -90,6 +92,17 @@ class ModelDir:
     def evaluations(self) -> Journal:
         """One line per evaluation during training."""
         return Journal(self.path / "eval_result.jsonl")
+
+    def written_config(self) -> Mapping[str, Any]:
+        """The run file that a run left here, as it is written; empty where there is none.
+
+        Somebody else's file may have the name.
+        """
+        try:
+            config = yaml.safe_load(self.run_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            return {}
+        return config if isinstance(config, Mapping) else {}
 
     def require_writable(self) -> None:
         """Refuse, before anything is done, a folder that could not be written; makes nothing."""
