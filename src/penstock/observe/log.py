@@ -72,20 +72,33 @@ class MachineUse:
 
 
 class RunLog:
-    """Shows a run on the bar and writes it into log.jsonl."""
+    """Shows a run on the bar, in a `with` block, and writes it into log.jsonl."""
 
     def __init__(
         self,
         journal: Journal,
-        bar: ProgressLogger,
         progress: TrainingProgress,
         rates: LearningRates,
         metrics: TaskMetrics,
         monitor: MemoryMonitor,
+        *,
+        total_steps: int | None = None,
+        plain: bool = True,
     ) -> None:
-        self._journal, self._bar, self._rates = journal, bar, rates
+        """`total_steps` are those on the present data, where their number is known."""
+        total = None if total_steps is None else progress.steps_before + total_steps
+        self._bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
+        self._journal, self._rates = journal, rates
         self._metrics, self._monitor = metrics, monitor
         self._started_at, self._rows_before = time.perf_counter(), progress.rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
 
     def __call__(self, event: Event) -> None:
         match event:

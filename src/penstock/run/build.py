@@ -105,6 +105,9 @@ class ShardedModel:
     averages: DenseAverages | None = None
     """Running means of the dense parameters, where the run keeps them."""
 
+    def named_parameters(self) -> dict[str, torch.Tensor]:
+        return dict(self.module.named_parameters())
+
     def averaged(self, wanted: bool) -> AbstractContextManager[None]:
         """Inside, the dense parameters hold their means, where these are wanted and kept."""
         return self.averages.applied() if wanted and self.averages is not None else nullcontext()

@@ -28,9 +28,8 @@ from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import Training, build_training
 from penstock.runtime.cores import available_cores
-from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryReport
-from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import MARK, best_step
 from penstock.training.callbacks import Callbacks
@@ -146,41 +145,30 @@ def train(
             if checkpoints.saved_step is None:
                 fine_tune(run, training)
             evaluator = training_evaluator(run, training, session)
-        train, progress = train_section(run), training.progress
-        total = None if training.total_steps is None else progress.steps_before + training.total_steps
-        bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
-        log = RunLog(folder.log, bar, progress, training.rates, training.train_metrics, monitor)
-        named_parameters = training.sharded.module.named_parameters
-        traces = Traces(folder.path, train, progress, lambda: dict(named_parameters()), log)
+        progress = training.progress
+        log = RunLog(
+            folder.log,
+            progress,
+            training.rates,
+            training.train_metrics,
+            monitor,
+            total_steps=training.total_steps,
+            plain=plain,
+        )
+        traces = Traces(folder.path, train_section(run), progress, training.sharded.named_parameters, log)
         is_new = checkpoints.saved_step is None
         header = header_writer(run, training, folder, log, profile, is_new, command_began_at)
-        pipeline, machine = PlainPipeline(training.step, progress), MachineUse()
-        limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
-        trainer = Trainer(
-            pipeline=pipeline,
-            batches=training.batches,
-            progress=progress,
-            timetable=training.timetable,
-            rates=training.rates,
-            metrics=training.train_metrics,
-            checkpoints=checkpoints,
-            folder=folder,
-            failures=Failures(folder.path, train, *limits, training.scaling),
-            monitor=monitor,
-            callbacks=listener,
-            listeners=[header, log, traces, listener],
-            evaluate_model=evaluator,
-            early_stop=training.early_stop,
-            measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
-            interrupted=lambda: bool(stop) or session.exceeds_limit(),
-        )
+        trainer = build_trainer(run, training, session, checkpoints, folder, listener, stop)
+        trainer.evaluate_model, trainer.listeners = evaluator, [header, log, traces, listener]
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
         advice: Advice | None = None
-        with bar, traces, monitor.stage("train"):
+        with log, traces, monitor.stage("train"):
             ended = trainer.run()
             if not ended.is_repeated:
                 num_steps = progress.step - steps_before
-                advice = advise(facts_of(run, training, num_steps, pipeline.stopwatch, monitor.report))
+                advice = advise(
+                    facts_of(run, training, num_steps, trainer.pipeline.stopwatch, monitor.report)
+                )
                 because = "a signal; --continue_train goes on" if stop else ended.stopped_because
                 write_end(log, training, ended, because, advice, monitor.report, model_bytes)
         if session.exceeds_limit():
@@ -235,6 +223,36 @@ def build_checkpoints(
         {**training.resumables(), "callbacks": callbacks},
         {"shuffle": {"num_rows": training.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
         best_steps,
+    )
+
+
+def build_trainer(
+    run: RunConfig,
+    training: Training,
+    session: Session,
+    checkpoints: RunCheckpoints,
+    folder: ModelDir,
+    callbacks: Callbacks,
+    stop: StopRequest,
+) -> Trainer:
+    """A trainer that nobody listens to yet."""
+    monitor, machine = session.monitor, MachineUse()
+    limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
+    return Trainer(
+        pipeline=PlainPipeline(training.step, training.progress),
+        batches=training.batches,
+        progress=training.progress,
+        timetable=training.timetable,
+        rates=training.rates,
+        metrics=training.train_metrics,
+        checkpoints=checkpoints,
+        folder=folder,
+        failures=Failures(folder.path, train_section(run), *limits, training.scaling),
+        monitor=monitor,
+        callbacks=callbacks,
+        early_stop=training.early_stop,
+        measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
+        interrupted=lambda: bool(stop) or session.exceeds_limit(),
     )
 
 

@@ -59,7 +59,7 @@ class Trainer:
     failures: Failures
     monitor: MemoryMonitor
     callbacks: Callbacks
-    listeners: Sequence[Listener]
+    listeners: Sequence[Listener] = ()
     """In the order in which they are called; the callbacks are among them."""
     evaluate_model: Callable[[Callable[[], bool]], Evaluation | None] | None = None
     """One evaluation, which ends with None once the function it is given says so; None: nothing to evaluate on."""
@@ -112,7 +112,7 @@ class Trainer:
             while (done := self._next_step(batches)) is not None:
                 self._position = done.batch.resume_state
                 if done.outcome.taken:
-                    self._count(done)
+                    self.count(done)
                     self._do_what_is_due(Every.due_after_step)
                 else:
                     self._pass_over(done)
@@ -145,7 +145,8 @@ class Trainer:
         # Only here, where the error is gone, are the tensors of the step gone too, and there is memory to write.
         raise self.failures.out_of_memory(self.progress, batch, shortage)
 
-    def _count(self, done: FinishedStep) -> None:
+    def count(self, done: FinishedStep) -> None:
+        """A step was taken: say so, and log it when it is its turn."""
         progress, outcome = self.progress, done.outcome
         progress.count(done.batch.num_rows, outcome.loss)
         self._start(progress.step - 1)
