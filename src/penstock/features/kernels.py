@@ -247,9 +247,7 @@ def _split_weight(data: Any, begin: Any, end: Any) -> Any:
 
 
 @kernel
-def encode_ids(  # noqa: C901
-    text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any
-) -> Any:
+def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any) -> Any:
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
     `text` is (data, offsets), `vocabulary` (slots, their ids, key_data, key_offsets) and `out` (values,

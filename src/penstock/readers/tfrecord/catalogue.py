@@ -23,7 +23,7 @@ _MOST_VALUES = 2**62
 
 
 @kernel
-def catalogue(data: Any, num_rows: Any, slots: Any, found: Any, failure: Any) -> Any:  # noqa: C901
+def catalogue(data: Any, num_rows: Any, slots: Any, found: Any, failure: Any) -> Any:
     """Fills a row of `found` for each key of the records in `data`; gives the number of keys.
 
     Where the key stands, which kinds of lists it has (a bit for each), how many values at least, at most and in
