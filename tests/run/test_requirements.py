@@ -172,16 +172,6 @@ def test_towers_with_a_metric_that_picks_the_best_have_nothing_to_be_told(caplog
     assert caplog.messages == []
 
 
-def test_the_best_of_towers_that_is_asked_for_needs_the_name_of_one():
-    with pytest.raises(ConfigError) as error:
-        require_for_training(two_towers(export_config={"exporter_type": "best"}))
-
-    assert str(error.value) == (
-        "export_config.best_exporter_metric: evaluation does not give 'auc'; "
-        "of its towers it gives auc_click, auc_buy"
-    )
-
-
 def test_results_are_named_by_section_and_tower():
     tower = {
         "tower_name": "buy",

@@ -113,7 +113,6 @@ class ShardedModel:
         return self.averages.applied() if wanted and self.averages is not None else nullcontext()
 
     def moved(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Batches on the device of the model."""
         return (batch.to(self.device) for batch in batches)
 
 

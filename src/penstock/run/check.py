@@ -96,7 +96,6 @@ def check_preparation(run: RunConfig) -> Preview:
 
 
 def preview_lines(preview: Preview) -> list[str]:
-    """For the terminal."""
     arrays = [_array(spec) for spec in preview.schema.arrays]
     more = [f"and {len(arrays) - _SHOWN} more"] if len(arrays) > _SHOWN else []
     return [

@@ -175,7 +175,6 @@ def evaluate_checkpoint(
 
 
 def write_result(path: Path, result: EvaluationResult) -> None:
-    """One JSON object, whole or absent."""
     facts = {
         "step": result.step,
         "checkpoint": str(result.checkpoint),

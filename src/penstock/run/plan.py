@@ -80,7 +80,6 @@ class TrainingPlan:
 
     @property
     def workers_text(self) -> str:
-        """How many processes parse."""
         if not self.workers.count:
             return "none: parsing is done in a thread of this process"
         when = ", if measuring says that they help" if self.workers.measured else ""
@@ -126,7 +125,6 @@ def plan_training(
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
-    """Rows of one evaluation."""
     num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
     return (
         source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
@@ -171,8 +169,8 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
     """Bytes of tables, dense parameters and the state of their optimizers."""
     tables = dict(table_parameters(model))
-    table_bytes = sum(size_of(table) + _state_bytes(table, train) for table in tables.values())
-    dense = [size_of(parameter) for name, parameter in model.named_parameters() if name not in tables]
+    table_bytes = sum(table.nbytes + _state_bytes(table, train) for table in tables.values())
+    dense = [parameter.nbytes for name, parameter in model.named_parameters() if name not in tables]
     if train is None:
         return table_bytes + sum(dense)
     return table_bytes + sum(dense) * dense_copies(train.dense_optimizer)
@@ -195,7 +193,7 @@ def _state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
     if chosen is None:
         return 0
     per_weight = STATE_PER_WEIGHT.get(chosen[0])
-    return int(size_of(table) * per_weight) if per_weight is not None else table.shape[0] * 4
+    return int(table.nbytes * per_weight) if per_weight is not None else table.shape[0] * 4
 
 
 def step_bytes(model: Model, batch_size: int) -> int:
@@ -204,11 +202,6 @@ def step_bytes(model: Model, batch_size: int) -> int:
     embedded = sum(groups.width(name) for name in groups.plan.groups)
     layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
     return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
-
-
-def size_of(tensor: torch.Tensor) -> int:
-    """Bytes of a tensor, also of one that is not allocated."""
-    return tensor.numel() * tensor.element_size()
 
 
 @dataclass(frozen=True, slots=True)

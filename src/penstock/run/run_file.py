@@ -55,7 +55,6 @@ def environment_edits() -> list[tuple[str, Any]]:
 
 
 def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
-    """The edits of --edit_config_json."""
     if text is None:
         return []
     try:

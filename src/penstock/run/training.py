@@ -76,7 +76,6 @@ class Training:
 
 @contextmanager
 def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iterator[Training]:
-    """Make what was planned."""
     train, data = train_section(run), run.data_config
     source, budget, model = plan.source, plan.budget, plan.model
     shard, shares = Shard(session.world.rank, session.world.num_ranks), StageShares.of(budget)

@@ -49,14 +49,12 @@ class ModelDir:
 
     @classmethod
     def of(cls, model_dir: str) -> "ModelDir":
-        """The folder that a run file names."""
         if not model_dir:
             raise ConfigError.at("model_dir", "is required by this command; set it, or give --model_dir")
         return cls(Path(model_dir))
 
     @property
     def run_file(self) -> Path:
-        """The final config of the run."""
         return self.path / "run.yaml"
 
     @property
@@ -75,12 +73,10 @@ class ModelDir:
 
     @property
     def data_profile(self) -> Path:
-        """What the columns of the training data hold."""
         return self.path / "data_profile.json"
 
     @property
     def checkpoints(self) -> Path:
-        """One folder per saved step."""
         return self.path / "checkpoints"
 
     @property
@@ -121,7 +117,6 @@ class ModelDir:
             )
 
     def require_checkpoints(self) -> None:
-        """A command that needs a trained run says so."""
         if not self.checkpoints.is_dir():
             raise CheckpointError(f"{self.path} holds no checkpoint; train first, or give --model_dir")
 
