@@ -24,8 +24,7 @@ NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
 
 def require_for_training(run: RunConfig) -> None:
     """Everything that training needs is there and available; ConfigError lists what is not."""
-    _require_run(run)
-    problems = [*_paths(run, "train_input_path", "model_dir")]
+    problems = _paths(run, "train_input_path", "model_dir")
     if run.train_config is None:
         problems.append(Problem("train_config", NEEDS_TRAINING))
     else:
@@ -38,30 +37,29 @@ def require_for_training(run: RunConfig) -> None:
         problems += run.model.unused_settings()
     problems += [*_of_rates(run), *_of_plateaus(run)]
     problems += [*_model(run), *_labels(run), *_best_metric(run), *_early_stopping(run)]
-    _raise(problems)
-    require_available(run)
+    require_available(run, problems)
     _warn_of_no_best(run)
 
 
 def require_for_evaluation(run: RunConfig) -> None:
     """Everything that evaluation needs is there and available; ConfigError lists what is not."""
-    _require_run(run)
-    _raise([*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)])
-    require_available(run)
+    problems = [*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)]
+    require_available(run, problems)
 
 
 def require_for_prediction(run: RunConfig) -> None:
     """Everything that prediction needs is there and available; ConfigError lists what is not."""
-    _require_run(run)
-    _raise([*_paths(run, "model_dir"), *_model(run)])
-    require_available(run)
+    require_available(run, [*_paths(run, "model_dir"), *_model(run)])
 
 
-def require_available(run: RunConfig) -> None:
-    """Refuse what this version checks but cannot do yet, all of it at once."""
+def require_available(run: RunConfig, problems: list[Problem] | None = None) -> None:
+    """Raise these problems; without any, refuse what this version checks but cannot do yet, all of it at once."""
     _require_run(run)
-    later = [notice for notice in notices(run).later if not notice.harmless]
-    _raise([Problem(format_path(notice.path), notice.text) for notice in later])
+    if not problems:
+        later = (notice for notice in notices(run).later if not notice.harmless)
+        problems = [Problem(format_path(notice.path), notice.text) for notice in later]
+    if problems:
+        raise ConfigError(problems)
 
 
 def model_section(run: RunConfig) -> ModelConfig:
@@ -89,19 +87,14 @@ def _require_run(run: object) -> None:
         raise ConfigError(f"expected a run from penstock.load_run(path), not {type(run).__name__}")
 
 
-def _raise(problems: list[Problem]) -> None:
-    if problems:
-        raise ConfigError(problems)
-
-
 def _keeps_averages(run: RunConfig) -> bool:
     return run.train_config is not None and run.train_config.dense_optimizer.ema is not None
 
 
-def _paths(run: RunConfig, *keys: str) -> Iterator[Problem]:
-    for key in keys:
-        if not getattr(run, key):
-            yield Problem(key, f"is required by this command; set it, or give --{key}")
+def _paths(run: RunConfig, *keys: str) -> list[Problem]:
+    _require_run(run)
+    missing = [key for key in keys if not getattr(run, key)]
+    return [Problem(key, f"is required by this command; set it, or give --{key}") for key in missing]
 
 
 def _of_device(train: TrainConfig) -> Iterator[Problem]:

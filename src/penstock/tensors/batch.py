@@ -52,7 +52,7 @@ class Batch(Pipelineable):
     position: Position | None = None
     """The rows of the data that this batch holds, where they are known."""
 
-    resume_state: State | None = None
+    resume_state: State | None = field(default=None, init=False)
     """Where the data go on after the last row of this batch, for whoever has finished it."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
@@ -114,7 +114,9 @@ class Batch(Pipelineable):
         changed: dict[str, Any] = {
             name: {key: change(part) for key, part in parts.items()} for name, parts in self._tensor_fields()
         }
-        return replace(self, **changed)
+        moved = replace(self, **changed)
+        moved.resume_state = self.resume_state
+        return moved
 
     def _parts(self) -> Iterator[Any]:
         for _, parts in self._tensor_fields():
