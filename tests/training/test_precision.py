@@ -92,9 +92,6 @@ def test_each_number_alone():
     assert clipped(clipping_type="value", max_gradient=3.5) == [3.0, 3.5]
 
 
-CPU = torch.device("cpu")
-
-
 class Learner(SmallModel):
     """The small model with its loss, as a step wants it."""
 

@@ -161,14 +161,13 @@ def train(
         trainer = build_trainer(run, training, session, checkpoints, folder, listener, stop)
         trainer.evaluate_model, trainer.listeners = evaluator, [header, log, traces, listener]
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        advice: Advice | None = None
         with log, traces, monitor.stage("train"):
             ended = trainer.run()
+            advice = None
             if not ended.is_repeated:
                 num_steps = progress.step - steps_before
-                advice = advise(
-                    facts_of(run, training, num_steps, trainer.pipeline.stopwatch, monitor.report)
-                )
+                facts = facts_of(run, training, num_steps, trainer.pipeline.stopwatch, monitor.report)
+                advice = advise(facts)
                 because = "a signal; --continue_train goes on" if stop else ended.stopped_because
                 write_end(log, training, ended, because, advice, monitor.report, model_bytes)
         if session.exceeds_limit():
