@@ -132,7 +132,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "More memory was taken than allowed": more_memory_than_the_limit,
     "Memory runs out in a step": by_command(
         "train run.yaml",
-        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_out_of_memory:terabytes'}"),
+        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_failures:terabytes'}"),
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,

@@ -85,7 +85,7 @@ class Trainer:
         self.is_continued = self.checkpoints.saved_step is not None
         if self.is_continued:
             self._recall_evaluation(progress.step)
-            records = [record for record in self.folder.log.read() if record["step"] == progress.step]
+            records = [record for record in self.folder.log.read() if record.get("step") == progress.step]
             self._ended_before = any(record.get("event") == "end" for record in records)
             if any("event" not in record for record in records):
                 self._logged_step = progress.step
