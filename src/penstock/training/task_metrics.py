@@ -134,9 +134,6 @@ class TaskMetrics:
 
 
 def _remark(metric: Metric) -> str:
-    parts = (metric.undefined_because, getattr(metric, "remark", None), _left_out(metric.num_left_out))
-    return "; ".join(filter(None, parts))
-
-
-def _left_out(num_rows: int) -> str:
-    return f"without {num_rows:,} row{'s' * (num_rows > 1)} whose prediction is NaN" if num_rows else ""
+    count = metric.num_left_out
+    left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
+    return "; ".join(filter(None, (metric.undefined_because, getattr(metric, "remark", None), left_out)))
