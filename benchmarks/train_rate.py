@@ -27,19 +27,18 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.run.hooks import TrainingHooks
-from penstock.run.model_dir import ModelDir
+from penstock.observe.log import RunLog, Traces
 from penstock.run.plan import plan_training
-from penstock.run.saving import Saver
-from penstock.run.session import computing
-from penstock.run.training_parts import Training, build_training
+from penstock.run.requirements import train_section
+from penstock.run.session import Session, computing
+from penstock.run.train import build_checkpoints, build_trainer, header_writer
+from penstock.run.training import Training, build_training
 from penstock.runtime.interrupts import StopRequest
-from penstock.runtime.memory import MemoryMonitor
-from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 from penstock.training.callbacks import Callbacks
+from penstock.training.model_dir import ModelDir
+from penstock.training.pipeline import FinishedStep
 from penstock.training.progress import TrainingProgress
-from penstock.training.train import Stopwatch
 
 DATA_BAR, WATCHING_BAR = 0.95, 0.97
 TURN_STEPS, TURNS = 20, 12
@@ -77,7 +76,10 @@ def main() -> int:
 def data_path(edits: dict[str, object], rounds: int) -> bool:
     """The same model and the same steps; only where the batches come from differs."""
     run = penstock.load_run(criteo.RUN_FILE, edits)
-    with computing(run) as monitor, build_training(run, World(), plan_training(run, monitor)) as training:
+    with (
+        computing(run) as session,
+        build_training(run, session, plan_training(run, session.monitor)) as training,
+    ):
         in_memory = kept(training)
         ways = {"from memory": lambda: trained(training, in_memory), "from files": from_files(training)}
         return report(alternate(ways, rounds), "from files", "from memory", DATA_BAR)
@@ -114,40 +116,32 @@ def trained(training: Training, batches: Iterable[Batch]) -> int:
 def watching(edits: dict[str, object], rounds: int) -> bool:
     """Two runs side by side that take turns every some steps, so that the machine's mood is the same for both."""
     with ExitStack() as stack:
-        monitor = stack.enter_context(computing(penstock.load_run(criteo.RUN_FILE, edits)))
+        session = stack.enter_context(computing(penstock.load_run(criteo.RUN_FILE, edits)))
         ways = {
-            name: in_turns(stack, monitor, edits | settings | {"model_dir": f"{edits['model_dir']}-{name}"})
+            name: in_turns(stack, session, edits | settings | {"model_dir": f"{edits['model_dir']}-{name}"})
             for name, settings in (("unwatched", QUIET), ("watched", WATCHED))
         }
         return report(alternate(ways, rounds * TURNS), "watched", "unwatched", WATCHING_BAR)
 
 
-def in_turns(stack: ExitStack, monitor: MemoryMonitor, edits: dict[str, object]) -> Callable[[], int]:
+def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Callable[[], int]:
     """A run with all that listens to it; each call takes the next steps of it, and gives their rows."""
     run = penstock.load_run(criteo.RUN_FILE, edits)
-    training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))
-    listeners, saver = Callbacks((), training.rates), Saver(ModelDir.of(run.model_dir), training, run)
-    hooks = stack.enter_context(
-        TrainingHooks(
-            run,
-            training,
-            saver,
-            monitor,
-            StopRequest(),
-            listeners,
-            plain=True,
-            started_at=time.perf_counter(),
-        )
-    )
+    training = stack.enter_context(build_training(run, session, plan_training(run, session.monitor)))
+    folder, callbacks, progress = ModelDir.of(run.model_dir), Callbacks((), training.rates), training.progress
+    checkpoints = build_checkpoints(run, training, session, folder, callbacks)
+    log = RunLog(folder.log, progress, training.rates, training.train_metrics, session.monitor)
+    traces = Traces(folder.path, train_section(run), progress, training.sharded.named_parameters, log)
+    header = header_writer(run, training, folder, log, None, True, time.perf_counter())
+    trainer = build_trainer(run, training, session, checkpoints, folder, callbacks, StopRequest())
+    trainer.listeners = [header, stack.enter_context(log), stack.enter_context(traces), callbacks]
     in_memory = itertools.cycle(kept(training))
 
     def take_steps() -> int:
-        rows_before = training.progress.rows
+        rows_before = progress.rows
         for batch in itertools.islice(in_memory, TURN_STEPS):
-            outcome = training.step(batch, training.progress)
-            training.progress.count(batch.num_rows, outcome.loss)
-            hooks.on_step(training.progress, batch, outcome, Stopwatch())
-        return training.progress.rows - rows_before
+            trainer.count(FinishedStep(batch, training.step(batch, progress)))
+        return progress.rows - rows_before
 
     return take_steps
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 import penstock
-from penstock.run.model_dir import NAMES_OF_A_RUN
+from penstock.training.model_dir import NAMES_OF_A_RUN
 from tests.end_to_end.conftest import Workplace
 
 

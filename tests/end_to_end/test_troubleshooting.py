@@ -14,8 +14,10 @@ from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.metrics.auc import AUC
 from penstock.observe.advice import DataPathFacts, advise
-from penstock.run.session import limit_exceeded
+from penstock.run.session import Session
+from penstock.runtime.collectives import OneProcess
 from penstock.runtime.memory import MemoryMonitor
+from penstock.runtime.world import World
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import CLICKS, Change, Desk
 from tests.data import worker_functions as functions
@@ -58,7 +60,8 @@ def by_command(
 def more_memory_than_the_limit(_: Desk) -> str:
     with MemoryMonitor(16 * MIB) as monitor:
         pass
-    return str(limit_exceeded(monitor.report, "step 2 is saved, continue with --continue_train"))
+    session = Session(World(), OneProcess(), monitor, stops_over_limit=True)
+    return str(session.limit_exceeded("step 2 is saved, continue with --continue_train"))
 
 
 def waiting_for_parsing(_: Desk) -> str:
@@ -123,7 +126,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "More memory was taken than allowed": more_memory_than_the_limit,
     "Memory runs out in a step": by_command(
         "train run.yaml",
-        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_out_of_memory:terabytes'}"),
+        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_failures:terabytes'}"),
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,

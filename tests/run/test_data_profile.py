@@ -18,7 +18,8 @@ from tests.run.training_runs import trained
 
 def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dict[str, Any]:
     run = load_run(desk.folder / "run.yaml", sets)
-    with computing(run) as monitor:
+    with computing(run) as session:
+        monitor = session.monitor
         plan = plan_training(run, monitor)
         return profile_data(run, plan, monitor.sample() if process_bytes is None else process_bytes)
 
@@ -121,9 +122,9 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
         "data_config.input_fields": [{"input_name": "price", "input_type": "DOUBLE"}],
     }
     run = load_run(desk.folder / "run.yaml", sets)
-    with computing(run) as monitor:
-        plan = plan_training(run, monitor, beside=tmp_path / "beside")
-        profile = profile_data(run, plan, monitor.sample())
+    with computing(run) as session:
+        plan = plan_training(run, session.monitor, beside=tmp_path / "beside")
+        profile = profile_data(run, plan, session.monitor.sample())
 
     assert profile["columns"][3]["null_part"] == 0.25
     assert plan.source.quarantine is not None

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from penstock.checkpoint import CheckpointStore
-from penstock.run.best import early_stop_of, marked_step
 from penstock.run.evaluate import evaluate_checkpoint
 from penstock.run.run_file import load_run
+from penstock.training.best import EarlyStop, marked_step
 from penstock.training.sections import EarlyStopping
 from tests.run.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
 
@@ -147,7 +147,7 @@ def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
     ],
 )
 def test_the_name_of_a_metric_says_which_way_is_better(section, larger):
-    stop = early_stop_of(EarlyStopping(**section), ["binary_cross_entropy"])
+    stop = EarlyStop.of(EarlyStopping(**section), ["binary_cross_entropy"])
 
     assert stop.larger_is_better is larger
-    assert early_stop_of(None, []) is None
+    assert EarlyStop.of(None, []) is None

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.run.run_file import load_run
 from penstock.run.train import train
 from tests.run.training_runs import log_of, parameters, steps_of, trained
@@ -73,17 +73,6 @@ class StopAt:
     def on_log(self, step, metrics, control):
         if step == self.step:
             control.stop()
-
-
-def test_a_run_that_was_stopped_within_an_epoch_goes_on_the_same(desk):
-    sets = TOO_LARGE | NOT_EVALUATED | EIGHT_EPOCHS
-    whole = trained(desk, sets | {"model_dir": "whole"})
-    stopped = trained(desk, sets | {"model_dir": "pieces"}, callbacks=[StopAt(4)])
-    pieces = trained(desk, sets | {"model_dir": "pieces"}, resume=True)
-
-    assert 0 < stopped.overflowed_batches < whole.overflowed_batches == pieces.overflowed_batches
-    ours, theirs = parameters(pieces.checkpoint), parameters(whole.checkpoint)
-    assert {name for name in theirs if ours[name] != theirs[name]} <= {"callbacks.json"}
 
 
 def test_clipping_running_means_and_joined_batches_go_together(desk):
@@ -179,24 +168,6 @@ def test_a_gradient_that_is_infinite_at_any_scale_is_an_error(desk):
         "step 1: a gradient on 2 rows (rows 2 to 3 of clicks.parquet) is not finite in FP16 at any scale "
         "(now 7.62939e-06), though the loss is; use train_config.mixed_precision: BF16, or none"
     )
-
-
-def test_a_scaler_without_fp16_is_refused(desk):
-    with pytest.raises(ConfigError) as caught:
-        trained(
-            desk, {"train_config.grad_scaler": {"init_scale": 2.0}, "train_config.mixed_precision": "BF16"}
-        )
-
-    assert str(caught.value).endswith(
-        "train_config.grad_scaler: scales losses of FP16 alone; set mixed_precision: FP16, or leave it out"
-    )
-
-
-@pytest.mark.parametrize("key", [{"growth_factor": 1}, {"backoff_factor": 1.0}, {"growth_interval": 0}])
-def test_factors_move_the_scale_the_right_way(desk, key):
-    [name] = key
-    with pytest.raises(ConfigError, match=rf"train_config\.grad_scaler\.{name}: "):
-        load_run(desk.folder / "run.yaml", FP16 | {"train_config.grad_scaler": key})
 
 
 def test_a_model_in_fp16_learns_what_one_in_float32_does(desk):

@@ -117,19 +117,6 @@ def test_groups_are_those_that_the_model_reads():
     }
 
 
-def test_features_that_share_a_table_agree_on_it():
-    features = [
-        id_feature("user_id", embedding_name="ids"),
-        id_feature("friend_id", embedding_name="ids", embedding_dim=8, num_buckets=20),
-        raw_feature("age"),
-    ]
-
-    assert problems(run_data(feature_configs=features)) == {
-        "feature_configs.1.id_feature.embedding_dim": "is 8, but 'user_id' shares the table 'ids' and has 4",
-        "feature_configs.1.id_feature.num_buckets": "makes 20 rows, but 'user_id' shares the table 'ids' and has 10",
-    }
-
-
 def test_a_metric_is_listed_once():
     data = run_data(model_config=deepfm(metrics=[{"auc": {}}, {"log_loss": {}}, {"auc": {}}]))
 

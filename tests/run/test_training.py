@@ -228,14 +228,6 @@ def test_xauc_inside_batches_of_neighbours_is_told(desk, caplog):
     )
 
 
-def test_check_tells_of_xauc_inside_batches_too(desk):
-    desk.write_run(("binary_cross_entropy", "l2_loss"), ("{auc: {}}", "{xauc: {in_batch: true}}"))
-
-    done = desk.penstock("check", "run.yaml")
-
-    assert (done.exit_code, done.stderr.count("model_config.metrics: xauc with in_batch")) == (0, 1)
-
-
 def test_shuffled_rows_may_be_compared_inside_batches(desk, caplog):
     trained(desk, IN_BATCH | {"data_config.shuffle": True})
 

@@ -137,14 +137,3 @@ def test_a_plateau_lowers_the_rate_that_the_log_shows(desk):
         0.05,
         0.025,
     ]
-
-
-def test_a_plateau_of_what_is_not_evaluated_is_refused(desk):
-    plateau = "reduce_on_plateau_learning_rate: {metric: acu}"
-    desk.write_run((SPARSE, f"{{sgd_optimizer: {{}}, {plateau}}}"), ("eval_input_path: clicks.parquet\n", ""))
-
-    done = desk.penstock("train", "run.yaml")
-
-    place = "train_config.sparse_optimizer.reduce_on_plateau_learning_rate"
-    assert f"{place}.metric: evaluation does not give 'acu'; did you mean 'auc'?" in done.stderr
-    assert f"{place}: needs eval_input_path: without it nothing is evaluated" in done.stderr

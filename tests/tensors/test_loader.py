@@ -3,6 +3,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+import torch
 
 from penstock.config.errors import DataError
 from penstock.features.build import build_features
@@ -76,6 +77,15 @@ def test_it_resumes_after_every_batch():
         after.load_state_dict(before.state_dict())
 
         assert numbers(after) == expected[stop:]
+
+
+def test_every_batch_says_where_the_data_go_on_also_on_another_device():
+    expected = numbers(loader())
+    for index, batch in enumerate(loader()):
+        after = loader()
+        after.load_state_dict(batch.to(torch.device("cpu")).resume_state)
+
+        assert numbers(after) == expected[index + 1 :]
 
 
 def test_another_epoch_starts_again():

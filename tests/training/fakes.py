@@ -1,12 +1,20 @@
-"""What a loop is given: batches that are numbers, a step that computes nothing, hooks that write down."""
+"""What a trainer is given: batches that are numbers, a step that computes nothing, checkpoints in memory."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from penstock.training.progress import TrainingProgress
+from penstock.runtime.memory import MemoryMonitor
+from penstock.training.callbacks import Callbacks
+from penstock.training.events import Ended, Evaluated, Event, Saved, Skipped, Step
+from penstock.training.learning_rates import LearningRates
+from penstock.training.model_dir import ModelDir
+from penstock.training.pipeline import PlainPipeline
+from penstock.training.progress import Timetable, TrainingProgress
 from penstock.training.step import StepOutcome
-from penstock.training.train import Stopwatch
+from penstock.training.task_metrics import TaskMetrics
+from penstock.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -16,11 +24,12 @@ class FakeBatch:
     number: int
     num_rows: int = 10
     position: str | None = None
+    resume_state: dict[str, int] | None = None
 
 
 @dataclass
 class FakeBatches:
-    """The same batches in every epoch, resumable like real ones."""
+    """The same batches in every epoch, resumable like real ones; it hands out more than was finished."""
 
     batches: list[FakeBatch]
     events: list[Any] = field(default_factory=list)
@@ -43,29 +52,78 @@ class FakeBatches:
         self.epoch, self.given = state["epoch"], state["given"]
 
 
-@dataclass
-class FakeHooks:
-    """Writes down who was called when; stops where it is told to."""
+class FakeCheckpoints:
+    """Remembers where in the data each step was saved."""
 
-    events: list[Any] = field(default_factory=list)
-    stop_when: Callable[[], bool] = lambda: False
+    def __init__(self, saved_step: int | None = None) -> None:
+        self.saved_step, self.positions = saved_step, {}
 
-    def on_step(
-        self, progress: TrainingProgress, batch: FakeBatch, outcome: StepOutcome, stopwatch: Stopwatch
-    ) -> None:
-        self.events.append(f"step {progress.step}")
+    def save(self, progress: TrainingProgress, position: dict[str, int]) -> None:
+        self.saved_step = progress.step
+        self.positions[progress.step] = position
 
-    def on_nonfinite(self, progress: TrainingProgress, batch: FakeBatch, outcome: StepOutcome) -> None:
-        self.events.append(f"skip {batch.number}")
 
-    def on_overflow(self, progress: TrainingProgress, batch: FakeBatch) -> None:
-        self.events.append(f"overflow {batch.number}")
+class FakeFailures:
+    """Lets every batch be passed over."""
 
-    def on_save_due(self, progress: TrainingProgress) -> None:
-        self.events.append(f"save {progress.step}")
+    scaling = None
 
-    def on_evaluate_due(self, progress: TrainingProgress) -> None:
-        self.events.append(f"evaluate {progress.step}")
+    def nonfinite(self, *_: object) -> None:
+        pass
 
-    def stop_requested(self) -> bool:
-        return self.stop_when()
+    def overflow(self, *_: object) -> float:
+        return 1.0
+
+
+def told(event: Event) -> str | None:
+    """One event in a few letters."""
+    match event:
+        case Step():
+            return f"step {event.progress.step}"
+        case Skipped(loss_scale=None):
+            return f"skip {event.num_batches}"
+        case Skipped():
+            return f"overflow {event.num_batches}"
+        case Evaluated():
+            return f"evaluate {event.step}"
+        case Saved():
+            return f"save {event.step}"
+        case Ended():
+            return "end"
+        case _:
+            return None
+
+
+def make_trainer(
+    source: FakeBatches,
+    timetable: Timetable,
+    folder: Path,
+    *,
+    step: Any = lambda batch, progress: StepOutcome(0.5, {}),
+    progress: TrainingProgress | None = None,
+    listeners: Any = (),
+    **options: Any,
+) -> Trainer:
+    """A trainer whose events are told to the source's list."""
+    progress = progress or TrainingProgress()
+    rates = LearningRates({})
+
+    def listen(event: Event) -> None:
+        if (text := told(event)) is not None:
+            source.events.append(text)
+
+    given: dict[str, Any] = {
+        "pipeline": PlainPipeline(step, progress),
+        "batches": source,
+        "progress": progress,
+        "timetable": timetable,
+        "rates": rates,
+        "metrics": TaskMetrics({}),
+        "checkpoints": FakeCheckpoints(),
+        "folder": ModelDir(folder),
+        "failures": FakeFailures(),
+        "monitor": MemoryMonitor(2**40, None),
+        "callbacks": Callbacks((), rates),
+        "listeners": [listen, *listeners],
+    }
+    return Trainer(**given | options)

@@ -1,15 +1,31 @@
-"""The evaluation loop: every row once, the same means for any cut into batches, and the model as it was."""
+"""The evaluation loop, and evaluations as lines of eval_result.jsonl."""
 
+import json
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from penstock.metrics.auc import AUC
+from penstock.metrics.grouped_auc import GroupedAUC
+from penstock.metrics.wiring import BoundMetric
 from penstock.models.losses import weighted_mean
-from penstock.training.evaluate import LossMeans, evaluate, evaluation_mode
+from penstock.runtime.durable import Journal
+from penstock.training.evaluate import (
+    MAX_GROUPS,
+    NUM_BINS,
+    Evaluation,
+    LossMeans,
+    bins_of,
+    evaluate,
+    evaluation_mode,
+    group_auc,
+)
+from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
 
 
@@ -127,3 +143,113 @@ def test_the_model_gets_its_mode_back_also_after_an_error(was_training):
 
     assert model.training is was_training
     assert torch.is_grad_enabled()
+
+
+WITHOUT_A_POSITIVE = Evaluation(
+    metrics={"auc": math.nan, "accuracy": 0.75},
+    losses={"binary_cross_entropy": 0.5},
+    rows=200,
+    remarks={"auc": "no positive rows"},
+)
+
+
+def test_a_record_says_what_was_found_and_what_there_is_to_say_about_it():
+    record = WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=20, epoch=1), 0.12345, saved=True)
+
+    assert {name: record[name] for name in ("step", "epoch", "rows", "seconds", "checkpoint")} == {
+        "step": 20,
+        "epoch": 1,
+        "rows": 200,
+        "seconds": 0.123,
+        "checkpoint": "step-20",
+    }
+    assert record["remarks"] == {"auc": "no positive rows"}
+
+
+def test_what_there_is_nothing_of_has_no_key():
+    record = Evaluation({}, {}, 200).as_record(TrainingProgress(step=20), 0.1, saved=False)
+
+    assert record["checkpoint"] is None
+    assert {"calibration_bins", "group_auc", "remarks"}.isdisjoint(record)
+
+
+def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path):
+    journal = Journal(tmp_path / "eval_result.jsonl")
+    for step in (10, 20):
+        journal.write(WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=step), 0.1, saved=True))
+
+    found = Evaluation.recalled(journal.read(), 20)
+
+    assert found is not None
+    assert (math.isnan(found.metrics["auc"]), found.metrics["accuracy"]) == (True, 0.75)
+    assert (found.losses, found.rows) == ({"binary_cross_entropy": 0.5}, 200)
+    assert found.remarks == {"auc": "no positive rows"}
+    assert Evaluation.recalled(journal.read(), 30) is None
+
+
+def test_a_line_of_an_earlier_version_has_no_remarks():
+    line = json.loads('{"step": 10, "metrics": {"auc": null}, "losses": {}, "rows": 2}')
+
+    found = Evaluation.recalled([line], 10)
+
+    assert found is not None
+    assert found.remarks == {}
+
+
+def counted(predictions: list[float] | np.ndarray, labels: list[int] | np.ndarray) -> np.ndarray:
+    metric = AUC()
+    metric.update(np.asarray(predictions), np.asarray(labels))
+    counts: np.ndarray = metric.state_dict()["counts"]
+    return counts
+
+
+def test_rows_of_two_predictions_make_two_bins() -> None:
+    found = bins_of(counted([0.25] * 4 + [0.75] * 4, [0, 0, 0, 1, 1, 1, 1, 0]))
+
+    assert found["predicted"] == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert found["observed"] == [0.25, 0.75]
+    assert found["rows"] == [4, 4]
+
+
+def test_a_calibrated_model_lies_on_the_diagonal() -> None:
+    generator = np.random.default_rng(0)
+    predictions = generator.uniform(size=100_000)
+    labels = generator.uniform(size=100_000) < predictions
+
+    found = bins_of(counted(predictions, labels.astype(int)))
+
+    assert len(found["rows"]) == NUM_BINS
+    assert sum(found["rows"]) == 100_000
+    assert found["observed"] == pytest.approx(found["predicted"], abs=0.025)
+
+
+def test_without_rows_there_are_no_bins() -> None:
+    assert bins_of(AUC().state_dict()["counts"]) == {"predicted": [], "observed": [], "rows": []}
+
+
+def grouped(groups: list[int]) -> BoundMetric:
+    metric = GroupedAUC()
+    metric.update(
+        [0.1, 0.9] * len(groups), [0, 1] * len(groups), [group for group in groups for _ in range(2)]
+    )
+    return BoundMetric("grouped_auc", metric, "probs", "click", "user_id")
+
+
+def test_each_group_has_its_rows_and_its_auc() -> None:
+    assert group_auc({"grouped_auc": grouped([3])}) == [{"group": 3, "rows": 2, "auc": 1.0}]
+
+
+def test_many_groups_are_cut() -> None:
+    assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MAX_GROUPS
+
+
+def test_metrics_without_groups_have_none() -> None:
+    assert group_auc({"auc": BoundMetric("auc", AUC(), "probs", "click")}) == []
+
+
+def test_the_record_holds_the_groups_where_there_are_some() -> None:
+    groups = [{"group": 3, "rows": 2, "auc": 1.0}]
+    record = Evaluation({}, {}, 2, group_auc=groups).as_record(TrainingProgress(), 1.0, saved=False)
+
+    assert record["group_auc"] == groups
+    assert "group_auc" not in Evaluation({}, {}, 2).as_record(TrainingProgress(), 1.0, saved=False)

@@ -1,6 +1,8 @@
-"""Counts that a checkpoint holds."""
+"""Counts that a checkpoint holds, and what is due when."""
 
-from penstock.training.progress import TrainingProgress
+import pytest
+
+from penstock.training.progress import End, Every, TrainingProgress
 
 
 def test_counts_steps_rows_and_epochs():
@@ -26,10 +28,32 @@ def test_the_mean_loss_is_of_the_steps_since_it_was_last_asked_for():
     assert progress.mean_loss() == 7.0
 
 
-def test_goes_on_from_its_state():
-    before = TrainingProgress(step=7, epoch=1, rows=70, epoch_steps=2, window_steps=1, window_loss=0.25)
-    after = TrainingProgress()
+@pytest.mark.parametrize(
+    ("every", "due_steps"),
+    [(Every(steps=3), [3, 6]), (Every(steps=1), [1, 2, 3, 4, 5, 6]), (Every(epochs=2), []), (Every(), [])],
+)
+def test_steps(every, due_steps):
+    assert [step for step in range(1, 7) if every.due_after_step(TrainingProgress(step=step))] == due_steps
 
-    after.load_state_dict(before.state_dict())
 
-    assert after == before
+@pytest.mark.parametrize(
+    ("every", "due_epochs"),
+    [(Every(epochs=2), [2, 4]), (Every(epochs=1), [1, 2, 3, 4]), (Every(steps=1), [])],
+)
+def test_epochs(every, due_epochs):
+    assert [
+        epoch for epoch in range(1, 5) if every.due_after_epoch(TrainingProgress(epoch=epoch))
+    ] == due_epochs
+
+
+@pytest.mark.parametrize(
+    ("end", "progress", "reached"),
+    [
+        (End(steps=5), TrainingProgress(step=4, epoch=9), False),
+        (End(steps=5), TrainingProgress(step=5), True),
+        (End(epochs=2), TrainingProgress(step=99, epoch=1), False),
+        (End(epochs=2), TrainingProgress(step=1, epoch=2), True),
+    ],
+)
+def test_the_end(end, progress, reached):
+    assert end.reached(progress) is reached

@@ -7,9 +7,9 @@ Where no look can be taken, that is told, and the run goes on.
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,11 +19,12 @@ from penstock.observe.inspect_data import column_table, short_type
 from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, is_list, profile_pieces
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.survey import Survey, dataset_type_of, survey
-from penstock.run.build import group_columns
-from penstock.run.data import DataSource
-from penstock.run.plan import TrainingPlan
-from penstock.run.run_config import RunConfig
 from penstock.runtime.budget import Share
+
+if TYPE_CHECKING:
+    from penstock.run.data import DataSource
+    from penstock.run.plan import TrainingPlan
+    from penstock.run.run_config import RunConfig
 
 MOST_COLUMNS = 200
 MOST_ROWS = 1 << 14
@@ -38,7 +39,7 @@ _QUARANTINING_READERS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
 _logger = logging.getLogger(__name__)
 
 
-def profile_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, Any]:
+def profile_data(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> dict[str, Any]:
     """The columns and what is used for what, ready for JSON; or `problem`, why there is nothing to show."""
     started_at = time.perf_counter()
     try:
@@ -52,17 +53,17 @@ def profile_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict
     return {**found, "seconds": round(time.perf_counter() - started_at, 3)}
 
 
-def uses_of(run: RunConfig, source: DataSource) -> dict[str, list[str]]:
+def uses_of(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> dict[str, list[str]]:
     """By column what the run does with it, labels and weights first."""
     uses: dict[str, list[str]] = {}
-    for column, use in _uses(run, source):
+    for column, use in _uses(run, source, grouping):
         if use not in uses.setdefault(column, []):
             uses[column].append(use)
     names = source.survey.columns.names
     return {column: uses.get(column, []) for column in dict.fromkeys([*uses, *names]) if column in names}
 
 
-def _uses(run: RunConfig, source: DataSource) -> Iterator[tuple[str, str]]:
+def _uses(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> Iterator[tuple[str, str]]:
     parser = source.parser
     yield from ((column, "label") for column in parser.label_fields)
     yield from ((column, "sample weight") for column in parser.sample_weight_fields)
@@ -73,22 +74,19 @@ def _uses(run: RunConfig, source: DataSource) -> Iterator[tuple[str, str]]:
         yield from (
             (column, f"{kinds.get(feature.name, 'feature')} {feature.name}") for column in feature.inputs
         )
-    for training in (True, False):
-        yield from (
-            (column, "grouping of metrics") for column in group_columns(run, training=training).values()
-        )
+    yield from ((column, "grouping of metrics") for column in grouping)
     if source.cost is not None:
         yield from ((column, "cost of a row") for column in source.cost.columns)
     if source.bucketing is not None:
         yield source.bucketing.length.column, "length of a row"
 
 
-def _kinds_of_features(run: RunConfig) -> dict[str, str]:
+def _kinds_of_features(run: "RunConfig") -> dict[str, str]:
     chosen = [(config, config.chosen("feature")) for config in run.feature_configs]
     return {name: kind[0] for config, kind in chosen if kind is not None for name in feature_names(config)}
 
 
-def _unfit(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> str | None:
+def _unfit(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> str | None:
     """Why no look is taken."""
     surveyed = plan.source.survey
     if dataset_type_of(run.data_config, surveyed.files) == "OdpsDataset":
@@ -104,15 +102,15 @@ def _unfit(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> str | None
     return None
 
 
-def _room(plan: TrainingPlan, process_bytes: int) -> int:
+def _room(plan: "TrainingPlan", process_bytes: int) -> int:
     """What a reader may hold now: not more than in training, and less where the process leaves less."""
     free_bytes = plan.budget.limit_bytes - process_bytes - SKETCH_BYTES
     return min(plan.budget.shares["reader"].limit_bytes, free_bytes)
 
 
-def _look(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, Any]:
+def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> dict[str, Any]:
     started_at = time.perf_counter()
-    surveyed, uses = _harmless_survey(run, plan.source), uses_of(run, plan.source)
+    surveyed, uses = _harmless_survey(run, plan.source), uses_of(run, plan.source, plan.grouping_columns)
     room_bytes = min(_room(plan, process_bytes), max(surveyed.least_bytes, _READER_BYTES))
     profile = profile_pieces(
         surveyed,
@@ -124,7 +122,7 @@ def _look(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, A
     return as_record(profile, uses)
 
 
-def _harmless_survey(run: RunConfig, source: DataSource) -> Survey:
+def _harmless_survey(run: "RunConfig", source: "DataSource") -> Survey:
     """The survey of the run, or one that writes no bad row aside: only rows that are trained on count as left out."""
     data, files = run.data_config, source.survey.files
     if source.quarantine is None or dataset_type_of(data, files) not in _QUARANTINING_READERS:

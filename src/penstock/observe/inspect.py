@@ -18,9 +18,9 @@ from penstock.prep.profile import BlockPieces, choose_pieces
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX
 from penstock.readers.store_manifest import PREPARATION_NAME
-from penstock.run.model_dir import ModelDir
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger
+from penstock.training.model_dir import ModelDir
 
 _PATIENCE_SECONDS = 5.0
 _SHOWN_COLUMNS = 10

@@ -26,9 +26,9 @@ from penstock.prep.profile import (
     with_footers,
 )
 from penstock.readers.files import DataFile
+from penstock.readers.reading_options import files_of, reading_of
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, refuse_hdf5, survey
-from penstock.run.reading_options import files_of, reading_of
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger

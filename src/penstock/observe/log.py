@@ -1,22 +1,29 @@
-"""The log of a run: a line every so many steps, with what the machine did."""
+"""Who listens to a training run: the bar and log.jsonl, TensorBoard and the profiler."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import psutil
 import torch
 
 from penstock.config.sizes import format_size
-from penstock.observe.numbers import number
+from penstock.observe.numbers import number, numbers
+from penstock.observe.profiler import Profiling
+from penstock.observe.tensorboard import open_tensorboard
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, process_tree
-from penstock.runtime.progress import Fields
+from penstock.runtime.progress import Fields, ProgressLogger
 from penstock.runtime.world import available_cores
-from penstock.training.precision import LossScaling
+from penstock.training.events import Evaluated, Event, Logged, Skipped, Step
+from penstock.training.learning_rates import LearningRates
 from penstock.training.progress import TrainingProgress
-from penstock.training.train import Stopwatch
+from penstock.training.sections import TrainConfig
+from penstock.training.task_metrics import TaskMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class Totals:
     seconds: float
     cpu_seconds: float
     read_bytes: int
-    """From the disk, where the system tells it; what its cache holds does not count."""
+    """From the disk, where the system says it; what its cache holds does not count."""
 
 
 class MachineUse:
@@ -59,120 +66,83 @@ class MachineUse:
                 cpu_seconds += times.user + times.system
                 read_bytes += process.io_counters().read_bytes
             except (psutil.Error, AttributeError, OSError):
-                continue  # it has ended, or the system does not tell
+                continue  # it has ended, or the system does not say
         return Totals(self._clock(), cpu_seconds, read_bytes)
 
 
-class StepLog:
-    """Counts rows and seconds between two lines."""
+class RunLog:
+    """Shows a run on the bar, in a `with` block, and writes it into log.jsonl."""
 
     def __init__(
         self,
         journal: Journal,
-        every: int,
-        learning_rates: Callable[[TrainingProgress], Mapping[str, float]],
+        progress: TrainingProgress,
+        rates: LearningRates,
+        metrics: TaskMetrics,
         monitor: MemoryMonitor,
-        start_rows: int = 0,
-        start_step: int = 0,
-        scaling: LossScaling | None = None,
+        *,
+        total_steps: int | None = None,
+        plain: bool = True,
     ) -> None:
-        self._journal, self._every, self._learning_rates, self._monitor = (
-            journal,
-            every,
-            learning_rates,
-            monitor,
-        )
-        self._rows, self._since = start_rows, time.perf_counter()
-        self._start_rows, self._start = start_rows, self._since
-        self._step = start_step
-        self._machine, self._scaling = MachineUse(), scaling
+        """`total_steps` are those on the present data, where their number is known."""
+        total = None if total_steps is None else progress.steps_before + total_steps
+        self._bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
+        self._journal, self._rates = journal, rates
+        self._metrics, self._monitor = metrics, monitor
+        self._started_at, self._rows_before = time.perf_counter(), progress.rows
 
-    def record(
-        self,
-        progress: TrainingProgress,
-        stopwatch: Stopwatch,
-        metrics: Callable[[], Mapping[str, float]] = dict,
-        remarks: Callable[[], Mapping[str, str]] = dict,
-    ) -> dict[str, float] | None:
-        """Write a line when it is the turn of this step; gives its numbers by name.
+    def __enter__(self) -> Self:
+        return self
 
-        `metrics`, and the `remarks` about them, are asked only then.
-        """
-        if progress.step % self._every:
-            return None
-        logged = self._write_line(progress, stopwatch, metrics(), remarks())
-        progress.close_window()
-        return logged
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
 
-    def record_last(
-        self,
-        progress: TrainingProgress,
-        stopwatch: Stopwatch,
-        metrics: Callable[[], Mapping[str, float]] = dict,
-        remarks: Callable[[], Mapping[str, str]] = dict,
-    ) -> dict[str, float] | None:
-        """Write a line of the steps since the last one, where a run ends in between; gives its numbers by name.
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Step():
+                self._bar.advance(fields=lambda: self._fields(event))
+            case Logged():
+                self._journal.write(_line(event))
+            case Skipped(loss_scale=None):
+                counts = {"skipped_batches": event.num_batches, "num_rows": event.num_rows}
+                self.write("skipped", event.step, **counts)
+            case Skipped():
+                counts = {"overflowed_batches": event.num_batches, "num_rows": event.num_rows}
+                self.write("overflow", event.step, **counts, loss_scale=event.loss_scale)
+            case Evaluated(is_recalled=False):
+                found = numbers(event.evaluation.values, event.evaluation.remarks)
+                self._bar.note(f"eval: step {event.step:,}, epoch {event.epoch}: {found}")
 
-        The window stays open: a run that goes on later writes the same lines as one that never ended.
-        """
-        if not progress.window_steps or _has_line(self._journal.read(), progress.step):
-            return None
-        return self._write_line(progress, stopwatch, metrics(), remarks())
-
-    def _write_line(
-        self,
-        progress: TrainingProgress,
-        stopwatch: Stopwatch,
-        trained: Mapping[str, float],
-        remarked: Mapping[str, str],
-    ) -> dict[str, float]:
-        now = time.perf_counter()
-        rates = dict(self._learning_rates(progress))
-        numbers = {
-            "loss": progress.mean_loss(),
-            "rows_per_second": round((progress.rows - self._rows) / (now - self._since)),
-            "steps_per_second": round((progress.step - self._step) / (now - self._since), 3),
-            "waiting_share": round(stopwatch.waiting_share(), 4),
-            "memory_bytes": self._monitor.last_bytes,
-            **self._machine.since_last(),
-            **({"loss_scale": self._scaling.scale} if self._scaling is not None else {}),
-        }
-        self._journal.write(
-            {
-                "step": progress.step,
-                "epoch": progress.epoch,
-                "rows": progress.rows,
-                "learning_rate": rates,
-                **numbers,
-                **({"train_metrics": dict(trained)} if trained else {}),
-                **({"train_remarks": dict(remarked)} if remarked else {}),
-            }
-        )
-        self._rows, self._step, self._since = progress.rows, progress.step, now
-        return numbers | {f"learning_rate/{name}": rate for name, rate in rates.items()} | dict(trained)
-
-    def tell(self, event: str, step: int, **facts: Any) -> None:
-        """Write a line that is not about steps: a plan, a save, the end."""
+    def write(self, event: str, step: int, **facts: Any) -> None:
+        """A line that is not about steps: a plan, a skipped batch, the end."""
         self._journal.write({"event": event, "step": step, **facts})
 
-    def fields(
-        self,
-        progress: TrainingProgress,
-        loss: float,
-        stopwatch: Stopwatch,
-        metrics: Mapping[str, float],
-    ) -> Fields:
+    def _fields(self, event: Step) -> Fields:
         """What stands beside the bar."""
-        seconds = time.perf_counter() - self._start
-        report = self._monitor.report
+        progress, seconds = event.progress, time.perf_counter() - self._started_at
         return {
-            "loss": f"{loss:.4f}",
-            **{name: number(value) for name, value in metrics.items()},
-            "rows/s": f"{(progress.rows - self._start_rows) / seconds:,.0f}",
-            "lr": rates_line(self._learning_rates(progress)),
-            "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(report.limit_bytes)}",
-            "waiting": f"{stopwatch.waiting_share():.0%}",
+            "loss": f"{event.loss:.4f}",
+            **{name: number(value) for name, value in self._metrics.compute().items()},
+            "rows/s": f"{(progress.rows - self._rows_before) / seconds:,.0f}",
+            "lr": rates_line(self._rates.values(progress)),
+            "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(self._monitor.report.limit_bytes)}",
+            "waiting": f"{event.stopwatch.waiting_share():.0%}",
         }
+
+
+def _line(event: Logged) -> dict[str, Any]:
+    progress = event.progress
+    return {
+        "step": progress.step,
+        "epoch": progress.epoch,
+        "rows": progress.rows,
+        "learning_rate": dict(event.learning_rates),
+        **event.numbers,
+        **({"train_metrics": dict(event.train_metrics)} if event.train_metrics else {}),
+        **({"train_remarks": dict(event.remarks)} if event.remarks else {}),
+    }
 
 
 def rates_line(rates: Mapping[str, float]) -> str:
@@ -186,12 +156,51 @@ def rates_line(rates: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
 
 
-def _has_line(records: Iterable[Mapping[str, Any]], step: int) -> bool:
-    """Whether the log tells of this step already: a run was killed behind its last line, before it told its end."""
-    return any(record["step"] == step and "event" not in record for record in records)
+class Traces:
+    """TensorBoard files and a trace of the first steps, where a run asks for them; use it in a `with` block."""
 
+    def __init__(
+        self,
+        folder: Path,
+        train: TrainConfig,
+        progress: TrainingProgress,
+        parameters: Callable[[], Mapping[str, torch.Tensor]],
+        log: RunLog,
+    ) -> None:
+        first_step = progress.step + 1 if progress.step else 0
+        self._board = open_tensorboard(folder, train, parameters, first_step)
+        self._profiling: Profiling | None = None
+        if train.is_profiling:
+            self._profiling = Profiling(
+                folder,
+                lambda operators, path: log.write(
+                    "profile", progress.step, operators=list(operators), trace=path.name
+                ),
+            )
+        self._stack = ExitStack()
 
-def told_end(records: Iterable[Mapping[str, Any]], step: int) -> Mapping[str, Any] | None:
-    """The line that says that a run came to its end after this step; None where it was killed before."""
-    ends = (record for record in records if record.get("event") == "end" and record["step"] == step)
-    return next(ends, None)
+    def __enter__(self) -> Self:
+        if self._board is not None:
+            self._stack.callback(self._board.close)
+        if self._profiling is not None:
+            self._stack.enter_context(self._profiling)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def __call__(self, event: Event) -> None:
+        if self._profiling is not None and isinstance(event, Step):
+            self._profiling.step()
+        if self._board is None:
+            return
+        match event:
+            case Step():
+                self._board.after_step(event.progress.step)
+            case Logged():
+                self._board.log(event.progress.step, event.values)
+            case Evaluated(is_recalled=False):
+                evaluation = event.evaluation
+                self._board.evaluation(event.step, evaluation.losses, evaluation.metrics)

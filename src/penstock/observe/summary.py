@@ -1,32 +1,35 @@
 """What a command prints at its end."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.config.sizes import format_size
 from penstock.observe.memory_use import StageUse, advice, use_lines
 from penstock.observe.numbers import counted, numbers
-from penstock.run.check import CheckResult
-from penstock.run.demo import DemoResult
-from penstock.run.evaluate import EvaluationResult
-from penstock.run.plan import PlanResult
-from penstock.run.predict import PredictionResult
-from penstock.run.train import TrainResult
 from penstock.runtime.memory import MemoryReport
 
+if TYPE_CHECKING:
+    from penstock.run.check import CheckResult
+    from penstock.run.demo import DemoResult
+    from penstock.run.evaluate import EvaluationResult
+    from penstock.run.plan import PlanResult
+    from penstock.run.predict import PredictionResult
+    from penstock.run.train import TrainResult
 
-def demo_summary(result: DemoResult) -> str:
+
+def demo_summary(result: "DemoResult") -> str:
     """A run, and its AUC beside the best attainable one."""
     auc = result.trained.metrics["auc"]
     best = f"{auc:.4f}, where {result.attainable_auc:.4f} is the best that any model can reach on these rows"
     return aligned([("test AUC", best), *training_lines(result.trained)])
 
 
-def training_summary(result: TrainResult) -> str:
+def training_summary(result: "TrainResult") -> str:
     """Steps, quality, memory and place of a run."""
     return aligned(training_lines(result))
 
 
-def training_lines(result: TrainResult) -> list[tuple[str, str]]:
+def training_lines(result: "TrainResult") -> list[tuple[str, str]]:
     """The same, line by line."""
     steps, epochs = counted(result.steps, "step"), counted(result.epochs, "epoch")
     lines = [
@@ -53,7 +56,7 @@ def training_lines(result: TrainResult) -> list[tuple[str, str]]:
     return lines
 
 
-def speed_lines(result: TrainResult) -> list[tuple[str, str]]:
+def speed_lines(result: "TrainResult") -> list[tuple[str, str]]:
     """How fast rows were trained; nothing where a run had come to its end before."""
     if not result.trained_rows or not result.seconds:
         return []
@@ -61,7 +64,7 @@ def speed_lines(result: TrainResult) -> list[tuple[str, str]]:
     return [("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included")]
 
 
-def early_end_lines(result: TrainResult) -> list[tuple[str, str]]:
+def early_end_lines(result: "TrainResult") -> list[tuple[str, str]]:
     """Batches that were skipped, and why a run ended before its time; nothing where neither happened."""
     lines = []
     if result.skipped_batches:
@@ -90,7 +93,7 @@ def restored_line(step: int, stopped_because: str | None) -> str:
     return f"step-{step}, the best one, after a run to its end; eval and predict take it"
 
 
-def bad_rows_lines(result: TrainResult | EvaluationResult) -> list[tuple[str, str]]:
+def bad_rows_lines(result: "TrainResult | EvaluationResult") -> list[tuple[str, str]]:
     """How many rows were left out, and where they are; nothing where every row was used."""
     if not result.num_bad_rows:
         return []
@@ -106,7 +109,7 @@ def shuffle_line(score: Mapping[str, float]) -> str:
     return line
 
 
-def evaluation_line(result: TrainResult) -> str:
+def evaluation_line(result: "TrainResult") -> str:
     """The last evaluation, and of which step it is, where that is not the last."""
     if result.evaluated_step is None:
         return "nothing was evaluated"
@@ -114,7 +117,7 @@ def evaluation_line(result: TrainResult) -> str:
     return of_step + numbers({**result.losses, **result.metrics}, result.remarks)
 
 
-def evaluation_summary(result: EvaluationResult) -> str:
+def evaluation_summary(result: "EvaluationResult") -> str:
     """Quality of a checkpoint."""
     evaluation = result.evaluation
     return aligned(
@@ -128,7 +131,7 @@ def evaluation_summary(result: EvaluationResult) -> str:
     )
 
 
-def prediction_summary(result: PredictionResult) -> str:
+def prediction_summary(result: "PredictionResult") -> str:
     """What was written where."""
     return aligned(
         [
@@ -140,7 +143,7 @@ def prediction_summary(result: PredictionResult) -> str:
     )
 
 
-def check_summary(result: CheckResult) -> str:
+def check_summary(result: "CheckResult") -> str:
     """What a run would be."""
     planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
     return aligned(
@@ -168,7 +171,7 @@ def stage_lines(stages: Sequence[StageUse]) -> list[tuple[str, str]]:
     return [("by stage", table[0][1]), *table[1:], ("", advice(stages))]
 
 
-def plan_summary(result: PlanResult) -> str:
+def plan_summary(result: "PlanResult") -> str:
     """What a run will hold."""
     batches = "cut by cost" if result.batches_per_epoch is None else f"{result.batches_per_epoch:,} an epoch"
     data = (

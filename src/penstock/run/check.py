@@ -9,7 +9,7 @@ from penstock.observe.tensorboard import warn_of_histograms
 from penstock.prep.prepare import Preview, preview
 from penstock.prep.watch import counted
 from penstock.readers.store_schema import ArraySpec
-from penstock.run.hooks import checked_evaluator
+from penstock.run.evaluate import training_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of
 from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.prepare import reading_of
@@ -17,14 +17,10 @@ from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
-from penstock.run.training_parts import build_training
+from penstock.run.training import build_training
 from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
-from penstock.runtime.world import World
-from penstock.tensors.batch import Batch
-from penstock.training.step import StepOutcome
-from penstock.training.task_metrics import TaskMetrics
-from penstock.training.train import no_batch
+from penstock.training.trainer import no_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +45,24 @@ def check(run: RunConfig) -> CheckResult:
         checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
     warn_of_histograms(train)
     with ExitStack() as stack:
-        monitor = stack.enter_context(computing(run))
-        training = stack.enter_context(build_training(run, World(), plan_training(run, monitor)))
-        evaluator = checked_evaluator(of_one_batch(run), training, monitor)
+        session = stack.enter_context(computing(run))
+        plan = plan_training(run, session.monitor)
+        training = stack.enter_context(build_training(run, session, plan))
+        one_batch = {"eval_config": run.eval_config.model_copy(update={"num_steps": 1})}
+        evaluator = training_evaluator(run.model_copy(update=one_batch), training, session)
         batch = next(iter(training.batches), None)
         if batch is None:
             raise no_batch("train_input_path")
         outcome = training.step(batch, training.progress)
         if outcome.taken:
-            try_metrics(training.train_metrics, outcome, batch)
+            # What a step, a line of the log and a checkpoint ask of the metrics of training.
+            metrics = training.train_metrics
+            metrics.update(outcome.predictions, batch)
+            metrics.compute()
+            metrics.remarks()
+            metrics.state_dict()
         if evaluator is not None:
-            evaluator.evaluate()
+            evaluator()
         return CheckResult(
             num_files=len(training.source.survey.files),
             num_columns=len(training.source.survey.columns.names),
@@ -69,19 +72,6 @@ def check(run: RunConfig) -> CheckResult:
             limit_bytes=training.budget.limit_bytes,
             planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
         )
-
-
-def of_one_batch(run: RunConfig) -> RunConfig:
-    """The same run, whose evaluations end with their first batch."""
-    return run.model_copy(update={"eval_config": run.eval_config.model_copy(update={"num_steps": 1})})
-
-
-def try_metrics(metrics: TaskMetrics, outcome: StepOutcome, batch: Batch) -> None:
-    """Ask of the metrics of training what a step, a line of the log and a checkpoint ask of them."""
-    metrics.update(outcome.predictions, batch)
-    metrics.compute()
-    metrics.remarks()
-    metrics.state_dict()
 
 
 _OF_PREPARATION = {"preprocessing", "memory", "data_config"}
@@ -106,7 +96,6 @@ def check_preparation(run: RunConfig) -> Preview:
 
 
 def preview_lines(preview: Preview) -> list[str]:
-    """For the terminal."""
     arrays = [_array(spec) for spec in preview.schema.arrays]
     more = [f"and {len(arrays) - _SHOWN} more"] if len(arrays) > _SHOWN else []
     return [

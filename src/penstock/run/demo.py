@@ -8,9 +8,9 @@ from pathlib import Path
 from penstock.config.errors import ConfigError
 from penstock.prep.sample_data.summary import read_summary
 from penstock.prep.sample_data.write import write_sample_data
-from penstock.run.model_dir import ModelDir
 from penstock.run.run_file import load_run
 from penstock.run.train import TrainResult, train
+from penstock.training.model_dir import ModelDir
 
 logger = logging.getLogger(__name__)
 

@@ -13,25 +13,25 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
-from penstock.observe.evaluation_record import calibration_bins, group_auc
-from penstock.run.build import METRICS, bound_metrics, evaluation_metrics, group_columns, share_metrics
+from penstock.run.build import ShardedModel
 from penstock.run.data import DataSource, scoring_batches
-from penstock.run.model import ShardedModel
-from penstock.run.model_dir import NAMES_OF_A_RUN, ModelDir
+from penstock.run.metrics import METRICS, bound_metrics, evaluation_metrics, group_columns, share_metrics
 from penstock.run.plan import evaluation_rows, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
-from penstock.run.session import computing, exceeds_limit, limit_exceeded
+from penstock.run.session import Session, computing
+from penstock.run.training import Training
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.durable import finite
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.tensors.batch import Batch
-from penstock.training.evaluate import Evaluation
+from penstock.training.evaluate import Evaluation, calibration_bins, group_auc
 from penstock.training.evaluate import evaluate as evaluate_loop
+from penstock.training.model_dir import NAMES_OF_A_RUN, ModelDir
 from penstock.training.task_metrics import TaskMetrics
-from penstock.training.train import no_batch
+from penstock.training.trainer import no_batch
 
 
 class Evaluator:
@@ -43,19 +43,17 @@ class Evaluator:
         source: DataSource,
         sharded: ShardedModel,
         budget: MemoryBudget,
-        monitor: MemoryMonitor,
+        session: Session,
         during_training: bool = True,
         plain: bool = True,
     ) -> None:
-        self._run, self._source, self._sharded, self._monitor = run, source, sharded, monitor
+        self._run, self._source, self._sharded, self._session = run, source, sharded, session
         self._during_training, self._plain = during_training, plain
         stream = EVALUATION if during_training else ""
-        self._shares, self._metrics_share = (
-            StageShares.of(budget, stream),
-            budget.shares.get(stream + METRICS),
-        )
+        self._shares = StageShares.of(budget, stream)
+        self._metrics_share = budget.shares.get(stream + METRICS)
         self._groups = group_columns(run, training=False)
-        evaluation_metrics(sharded.model)  # what cannot be computed is told now, not after an epoch
+        evaluation_metrics(sharded.model)  # what cannot be computed is refused now, not after an epoch
 
     def check(self) -> None:
         """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
@@ -63,12 +61,12 @@ class Evaluator:
             if next(iter(batches), None) is None:
                 raise no_batch("eval_input_path")
 
-    def evaluate(self, stop_requested: Callable[[], bool] = lambda: False) -> Evaluation | None:
-        """One pass over the data, with fresh metrics; None when it was asked to stop on the way."""
-        options = self._run.eval_config
-        metrics = evaluation_metrics(self._sharded.model)
+    def __call__(self, interrupted: Callable[[], bool] = lambda: False) -> Evaluation | None:
+        """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
+        options, sharded, peers = self._run.eval_config, self._sharded, self._session.peers
+        metrics = evaluation_metrics(sharded.model)
         bound_metrics(metrics, self._metrics_share, evaluation_rows(self._run, self._source))
-        counted = TaskMetrics(metrics, self._groups, share=self._metrics_share)
+        counted = TaskMetrics(metrics, self._groups, collectives=peers, share=self._metrics_share)
         bar = ProgressLogger(
             "eval",
             "batch",
@@ -77,21 +75,21 @@ class Evaluator:
             plain=self._plain or self._during_training,
             show_end=not self._during_training,
         )
-        averaged = self._sharded.averaged(scores_by_averages(self._run))
-        with self._monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
+        averaged = sharded.averaged(scores_by_averages(self._run))
+        with self._session.monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
+            taken = sharded.moved(islice(batches, options.num_steps))
             evaluation = evaluate_loop(
-                self._sharded.module,
-                self._sharded.model,
-                takewhile(
-                    lambda _: not stop_requested(), self._sharded.moved(islice(batches, options.num_steps))
-                ),
+                sharded.module,
+                sharded.model,
+                takewhile(lambda _: not interrupted(), taken),
                 counted,
                 on_batch=lambda _: bar.advance(),
+                collectives=peers,
             )
             calibration, groups = calibration_bins(metrics), group_auc(metrics)
         # What the pool keeps for later is not needed before the next evaluation.
         pa.default_memory_pool().release_unused()
-        if stop_requested():
+        if interrupted():
             return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
@@ -106,6 +104,15 @@ class Evaluator:
             drop_remainder=data.drop_remainder,
             pin_memory=data.pin_memory,
         )
+
+
+def training_evaluator(run: RunConfig, training: Training, session: Session) -> Evaluator | None:
+    """The evaluator of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
+    if training.evaluation_source is None:
+        return None
+    evaluator = Evaluator(run, training.evaluation_source, training.sharded, training.budget, session)
+    evaluator.check()
+    return evaluator
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +133,7 @@ class EvaluationResult:
 
 def evaluate(run: RunConfig, checkpoint: str | Path | None = None) -> dict[str, float]:
     """Evaluate a checkpoint ('latest', 'best' or a path) on the run's eval_input_path; metrics and losses by name."""
-    found = evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint)).evaluation
-    return {**found.losses, **found.metrics}
+    return evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint)).evaluation.values
 
 
 def evaluate_checkpoint(
@@ -144,22 +150,22 @@ def evaluate_checkpoint(
             f"--eval_result_filename: '{result_filename}' is what the run itself writes there; choose another name"
         )
     started_at = time.perf_counter()
-    with computing(run) as monitor:
-        scoring = open_scoring(run, checkpoint, monitor, run.data_config.resolved_eval_batch_size())
+    with computing(run) as session:
+        scoring = open_scoring(run, checkpoint, session, run.data_config.resolved_eval_batch_size())
         source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
         metrics = evaluation_metrics(scoring.sharded.model)
         share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
         share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
-        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, monitor, False, plain)
-        evaluation = evaluator.evaluate(lambda: exceeds_limit(run, monitor))
+        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, session, False, plain)
+        evaluation = evaluator(session.exceeds_limit)
     if evaluation is None:
-        raise limit_exceeded(monitor.report, "the evaluation was given up")
+        raise session.limit_exceeded("the evaluation was given up")
     result = EvaluationResult(
         scoring.checkpoint.path,
         scoring.checkpoint.step,
         evaluation,
         time.perf_counter() - started_at,
-        monitor.report,
+        session.monitor.report,
         num_bad_rows=0 if source.quarantine is None else len(source.quarantine),
         bad_rows=None if source.quarantine is None else source.quarantine.path,
     )
@@ -169,7 +175,6 @@ def evaluate_checkpoint(
 
 
 def write_result(path: Path, result: EvaluationResult) -> None:
-    """One JSON object, whole or absent."""
     facts = {
         "step": result.step,
         "checkpoint": str(result.checkpoint),

@@ -109,7 +109,6 @@ def _problem(checkpoint: Checkpoint, run: RunConfig) -> str | None:
 
 
 def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
-    """The kind of a feature and its options, as far as they count."""
     chosen = config.chosen("feature")
     assert chosen is not None, "a feature has a type: the run file was checked"
     kind, section = chosen

@@ -11,31 +11,43 @@ from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION, share_model
 from penstock.models.model import Model
 from penstock.observe.memory_use import StageUse, planned_use
-from penstock.run.build import (
+from penstock.optim.sections import DenseOptimizer
+from penstock.optim.sparse import table_parameters
+from penstock.run.build import build_parser, unallocated_model
+from penstock.run.data import DataSource, batch_rows, find_files, open_source, plan_data_path, shuffle_rows
+from penstock.run.metrics import (
     METRICS,
     TRAIN_METRICS,
-    build_parser,
     evaluation_metrics,
     group_columns,
     share_metrics,
     training_metrics,
 )
-from penstock.run.data import (
-    DataSource,
-    batch_rows,
-    find_files,
-    open_source,
-    plan_data_path,
-    shuffle_rows,
-)
-from penstock.run.model import model_bytes, step_bytes, unallocated_model
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryMonitor, limit_of
+from penstock.training.sections import TrainConfig
 
 logger = logging.getLogger(__name__)
+
+DENSE_COPIES = 4
+"""A dense parameter, its gradient, and two moments."""
+
+AMSGRAD_COPIES = 1
+"""The largest second moment so far."""
+
+AVERAGE_COPIES = 2
+"""A running mean, and the parameter that waits while the mean stands in for it."""
+
+EMBEDDED_COPIES = 12
+"""Looked-up vectors, groups joined from them, gradients and temporaries, as multiples of the width of all groups."""
+
+LAYER_COPIES = 4
+"""Output, activation and their gradients, as multiples of a layer's width."""
+
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +61,11 @@ class TrainingPlan:
     num_shuffle_rows: int
     num_workers: int
     budget: MemoryBudget
+    grouping_columns: tuple[str, ...] = ()
+    """Columns by which metrics group rows, in training and in evaluation."""
 
     @property
     def workers_text(self) -> str:
-        """How many processes parse."""
         return str(self.num_workers or "none: parsing is done in a thread of this process")
 
 
@@ -89,11 +102,12 @@ def plan_training(
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
     others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
     num_workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
-    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget)
+    grouping = [group_columns(run, training=training).values() for training in (True, False)]
+    columns = tuple(column for columns in grouping for column in columns)
+    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget, columns)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
-    """Rows of one evaluation."""
     num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
     return (
         source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
@@ -135,6 +149,44 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
     )
 
 
+def model_bytes(model: Model, train: TrainConfig | None) -> int:
+    """Bytes of tables, dense parameters and the state of their optimizers."""
+    tables = dict(table_parameters(model))
+    table_bytes = sum(table.nbytes + _state_bytes(table, train) for table in tables.values())
+    dense = [parameter.nbytes for name, parameter in model.named_parameters() if name not in tables]
+    if train is None:
+        return table_bytes + sum(dense)
+    return table_bytes + sum(dense) * dense_copies(train.dense_optimizer)
+
+
+def dense_copies(section: DenseOptimizer) -> int:
+    """How often a dense parameter is there, with what optimizers keep beside it; as the hungriest part asks for."""
+    chosen = [options.chosen("optimizer") for options in (section, *section.part_optimizers)]
+    has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in chosen if each is not None)
+    return (
+        DENSE_COPIES
+        + (AMSGRAD_COPIES if has_amsgrad else 0)
+        + (AVERAGE_COPIES if section.ema is not None else 0)
+    )
+
+
+def _state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
+    section = None if train is None else train.sparse_optimizer
+    chosen = None if section is None else section.chosen("optimizer")
+    if chosen is None:
+        return 0
+    per_weight = chosen[1].state_per_weight
+    return int(table.nbytes * per_weight) if per_weight is not None else table.shape[0] * 4
+
+
+def step_bytes(model: Model, batch_size: int) -> int:
+    """Bytes that one step needs beside the parameters: what a batch is embedded to, and what the layers make of it."""
+    groups = model.embedding_group
+    embedded = sum(groups.width(name) for name in groups.plan.groups)
+    layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
+    return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
+
+
 @dataclass(frozen=True, slots=True)
 class PlanResult:
     """What a run reads, and how the limit is divided."""
@@ -154,8 +206,8 @@ def plan(run: RunConfig) -> PlanResult:
     """Look at the data, count the model, divide the limit; nothing is allocated and nothing written."""
     require_for_training(run)
     run = with_joined_batches(run)
-    with computing(run) as monitor:
-        planned = plan_training(run, monitor)
+    with computing(run) as session:
+        planned = plan_training(run, session.monitor)
     survey = planned.source.survey
     return PlanResult(
         limit_bytes=planned.budget.limit_bytes,

@@ -6,9 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.csv
@@ -23,8 +21,8 @@ from penstock.run.data import find_files, open_source, scoring_batches
 from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import Scoring, open_scoring
 from penstock.run.run_config import RunConfig
-from penstock.run.session import computing, exceeds_limit, limit_exceeded
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
+from penstock.run.session import Session, computing
+from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.training.predict import predict as predict_loop
 from penstock.training.predict import require_predictions
@@ -35,26 +33,35 @@ ROWS_PER_GROUP = 131_072
 GROUP_BYTES = 16 * MIB
 
 
-class Writer(Protocol):
-    """What takes record batches and ends with `close`."""
-
-    def write_table(self, table: pa.Table) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int = ROWS_PER_PART) -> int:
-    """Write all batches under a temporary name, then rename; gives the number of rows."""
+    """Write all batches under a temporary name, then rename; gives the number of rows.
+
+    A path without a suffix is a folder of part-NNNNN.parquet in input order, each ended by the batch that fills it.
+    """
     require_free(path)
-    staging = path.with_name(f".{path.name}.tmp")
+    staging, is_one_file = path.with_name(f".{path.name}.tmp"), path.suffix in FILE_SUFFIXES
     remove(staging)
+    num_rows, num_parts, writer = 0, 0, None
     try:
-        if path.suffix in FILE_SUFFIXES:
-            num_rows = write_file(staging, path.suffix, batches)
-        else:
-            num_rows = write_parts(staging, batches, rows_per_part)
+        if not is_one_file:
+            staging.mkdir()
+        for table, ends_part in row_groups(batches, None if is_one_file else rows_per_part):
+            if writer is None:
+                part = staging if is_one_file else staging / f"part-{num_parts:05d}.parquet"
+                writer, num_parts = open_writer(part, path.suffix, table.schema), num_parts + 1
+            writer.write_table(table)
+            num_rows += table.num_rows
+            if ends_part:
+                writer.close()
+                writer = None
+        if num_parts == 0:
+            raise ConfigError("--predict_input_path: there are no rows to score")
+        if writer is not None:
+            writer.close()
         os.replace(staging, path)
     except BaseException:
+        if writer is not None:
+            writer.close()
         remove(staging)
         raise
     return num_rows
@@ -86,78 +93,36 @@ def require_free(path: Path) -> None:
         raise ConfigError(f"--predict_output_path: there is no folder '{path.parent}'; make it first")
 
 
-def write_file(path: Path, suffix: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """One file of all batches."""
-    writer: Writer | None = None
-    num_rows = 0
-    try:
-        for table in row_groups(batches):
-            writer = writer or open_writer(path, suffix, table.schema)
-            writer.write_table(table)
-            num_rows += table.num_rows
-    finally:
-        if writer is not None:
-            writer.close()
-    if writer is None:
-        raise ConfigError("--predict_input_path: there are no rows to score")
-    return num_rows
+def row_groups(
+    batches: Iterable[pa.RecordBatch], rows_per_part: int | None
+) -> Iterator[tuple[pa.Table, bool]]:
+    """Batches joined to row groups of a good size, and whether a part ends with them.
 
-
-def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches joined to row groups of a good size: small ones cost every reader, large ones cost us memory."""
+    Small row groups cost every reader, large ones cost us memory.
+    """
     waiting: list[pa.RecordBatch] = []
+    part_rows = 0
     for batch in batches:
         waiting.append(batch)
-        if (
-            sum(part.num_rows for part in waiting) >= ROWS_PER_GROUP
-            or sum(part.nbytes for part in waiting) >= GROUP_BYTES
-        ):
-            yield pa.Table.from_batches(waiting)
-            waiting = []
+        part_rows += batch.num_rows
+        ends_part = rows_per_part is not None and part_rows >= rows_per_part
+        num_rows, num_bytes = sum(part.num_rows for part in waiting), sum(part.nbytes for part in waiting)
+        if ends_part or num_rows >= ROWS_PER_GROUP or num_bytes >= GROUP_BYTES:
+            yield pa.Table.from_batches(waiting), ends_part
+            waiting, part_rows = [], 0 if ends_part else part_rows
     if waiting:
-        yield pa.Table.from_batches(waiting)
+        yield pa.Table.from_batches(waiting), True
 
 
-def open_writer(path: Path, suffix: str, schema: pa.Schema) -> Writer:
-    """The writer of one file."""
-    if suffix == ".csv":
-        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-        if nested:
-            raise ConfigError(
-                f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead"
-            )
-        return pyarrow.csv.CSVWriter(path, schema)
-    return pq.ParquetWriter(path, schema)
-
-
-def write_parts(folder: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int) -> int:
-    """A folder of part-NNNNN.parquet, in input order."""
-    folder.mkdir()
-    num_rows = 0
-    source = iter(batches)
-    for index in count():
-        first = next(source, None)
-        if first is None:
-            break
-        part = one_part(first, source, rows_per_part)
-        num_rows += write_file(folder / f"part-{index:05d}.parquet", ".parquet", part)
-    if num_rows == 0:
-        raise ConfigError("--predict_input_path: there are no rows to score")
-    return num_rows
-
-
-def one_part(
-    first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], rows_per_part: int
-) -> Iterator[pa.RecordBatch]:
-    """Batches until the part is full; the rest stays in the iterator."""
-    yield first
-    num_rows = first.num_rows
-    while num_rows < rows_per_part:
-        batch = next(rest, None)
-        if batch is None:
-            return
-        yield batch
-        num_rows += batch.num_rows
+def open_writer(path: Path, suffix: str, schema: pa.Schema) -> "pq.ParquetWriter | pyarrow.csv.CSVWriter":
+    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+    if suffix != ".csv":
+        return pq.ParquetWriter(path, schema)
+    if nested:
+        raise ConfigError(
+            f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead"
+        )
+    return pyarrow.csv.CSVWriter(path, schema)
 
 
 def remove(path: Path) -> None:
@@ -221,7 +186,7 @@ def predict(
     )
     if output is not None:
         return predict_files(run, request)
-    with opened(run, request, plain=True) as (_, batches):
+    with opened(run, request, plain=True) as (_, _, batches):
         return pa.Table.from_batches(list(batches))
 
 
@@ -230,10 +195,10 @@ def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True
     started_at = time.perf_counter()
     output = Path(request.output_path)
     require_free(output)
-    with opened(run, request, plain) as (scoring, batches):
+    with opened(run, request, plain) as (scoring, session, batches):
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, scoring.monitor.report)
+    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, session.monitor.report)
 
 
 def predict_table(
@@ -242,17 +207,17 @@ def predict_table(
     """Score a table that is in memory already, in batches of the run's size."""
     require_for_prediction(run)
     batch_size = run.data_config.resolved_eval_batch_size()
-    with scoring_session(run, checkpoint, batch_size) as scoring:
+    with computing(run) as session:
+        model = open_scoring(run, checkpoint, session, batch_size).sharded
         pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
         batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
-        model = scoring.sharded
         return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
 
 
 @contextmanager
 def opened(
     run: RunConfig, request: PredictionRequest, plain: bool
-) -> Iterator[tuple[Scoring, Iterator[pa.RecordBatch]]]:
+) -> Iterator[tuple[Scoring, Session, Iterator[pa.RecordBatch]]]:
     """The scores of a request as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
@@ -262,46 +227,30 @@ def opened(
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = data.model_copy(update={"bad_rows": BadRows.error})
     source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
-    with (
-        scoring_session(run, request.checkpoint, batch_size) as scoring,
-        scoring.monitor.stage("predict"),
-        ExitStack() as stack,
-    ):
+    with computing(run) as session, ExitStack() as stack:
+        scoring = open_scoring(run, request.checkpoint, session, batch_size)
+        stack.enter_context(session.monitor.stage("predict"))
         model, budget = scoring.sharded, scoring.budget
         require_predictions(request.output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
         bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
         scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
-        yield scoring, watched(limited(scores, request.limit), bar, run, scoring.monitor)
-
-
-@contextmanager
-def scoring_session(run: RunConfig, checkpoint: str | None, batch_size: int) -> Iterator[Scoring]:
-    """A loaded model, for the length of a `with` block."""
-    with computing(run) as monitor:
-        yield open_scoring(run, checkpoint, monitor, batch_size)
-
-
-def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first rows, and not one more."""
-    left = limit
-    for batch in batches:
-        if left is None:
-            yield batch
-            continue
-        yield batch.slice(0, left)
-        left -= min(left, batch.num_rows)
-        if left == 0:
-            return
+        yield scoring, session, watched(scores, request.limit, bar, session)
 
 
 def watched(
-    batches: Iterable[pa.RecordBatch], bar: ProgressLogger, run: RunConfig, monitor: MemoryMonitor
+    batches: Iterable[pa.RecordBatch], limit: int | None, bar: ProgressLogger, session: Session
 ) -> Iterator[pa.RecordBatch]:
-    """The same batches, shown on the bar as they go by; past the memory limit they end in an error."""
+    """The first rows, and not one more, shown on the bar as they go by; past the memory limit they end in an error."""
+    left = limit
     for batch in batches:
-        yield batch
-        bar.advance(batch.num_rows)
-        if exceeds_limit(run, monitor):
-            raise limit_exceeded(monitor.report, "nothing was written")
+        given = batch if left is None else batch.slice(0, left)
+        yield given
+        bar.advance(given.num_rows)
+        if session.exceeds_limit():
+            raise session.limit_exceeded("nothing was written")
+        if left is not None:
+            left -= given.num_rows
+            if left == 0:
+                return

@@ -3,29 +3,34 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
-
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
 from penstock.data.memory_plan import share_model
-from penstock.distributed.state import load_averages, load_model_state
+from penstock.distributed.state import load_averages
 from penstock.export.sections import ExportConfig
-from penstock.run.best import marked_step, require_best_step
-from penstock.run.build import used_features
+from penstock.run.build import ShardedModel, shard_model, unallocated_model, used_features
 from penstock.run.feature_meaning import require_same_meaning
-from penstock.run.model import ShardedModel, model_bytes, shard_model, step_bytes, unallocated_model
-from penstock.run.model_dir import ModelDir
+from penstock.run.plan import model_bytes, step_bytes
 from penstock.run.requirements import scores_by_averages
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
+from penstock.run.session import Session
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.memory import MemoryMonitor, limit_of
-from penstock.runtime.world import World
+from penstock.runtime.memory import limit_of
+from penstock.training.best import BestMetric, marked_step, require_best_step
+from penstock.training.checkpoints import load_whole_model
+from penstock.training.model_dir import ModelDir
 
 WORDS = ("latest", "best")
 FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
+
+
+def best_metric(export: ExportConfig) -> BestMetric:
+    """What makes a checkpoint the best; a direction that is not written is that of the metric's name."""
+    written = "metric_larger_is_better" in export.model_fields_set
+    return BestMetric(export.best_exporter_metric, export.metric_larger_is_better if written else None)
 
 
 def checkpoint_of_run(folder: ModelDir, word: str | None, export: ExportConfig) -> Checkpoint:
@@ -36,7 +41,7 @@ def checkpoint_of_run(folder: ModelDir, word: str | None, export: ExportConfig) 
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
     if word == "best":
-        return store.open(require_best_step(folder.evaluations.read(), export, str(folder.path)))
+        return store.open(require_best_step(folder.evaluations.read(), best_metric(export), str(folder.path)))
     marked = marked_step(folder.path) if word is None else None
     if marked is not None and marked in store.steps():
         return store.open(marked)
@@ -95,29 +100,22 @@ class Scoring:
     sharded: ShardedModel
     checkpoint: Checkpoint
     budget: MemoryBudget
-    monitor: MemoryMonitor
 
 
-def open_scoring(run: RunConfig, which: str | None, monitor: MemoryMonitor, batch_size: int) -> Scoring:
-    """Load a checkpoint into a model without optimizers. A process group must be open."""
+def open_scoring(run: RunConfig, which: str | None, session: Session, batch_size: int) -> Scoring:
+    """Load a checkpoint into a model without optimizers."""
+    monitor = session.monitor
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
         require_same_meaning(checkpoint, run)
         model = unallocated_model(run, used_features(run))
         budget = MemoryBudget(limit_of(run.memory))
         share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
-        sharded = shard_model(model, None, World())
+        sharded = shard_model(model, None, session.world)
         load_whole_model(checkpoint, sharded.module)
         if scores_by_averages(run):
             load_averages(checkpoint, sharded.module)
-    return Scoring(sharded, checkpoint, budget, monitor)
-
-
-def load_whole_model(checkpoint: Checkpoint, model: nn.Module) -> None:
-    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
-    difference = load_model_state(checkpoint, model)
-    if difference:
-        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
+    return Scoring(sharded, checkpoint, budget)
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
@@ -132,14 +130,9 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
         return checkpoint_at(Path(which), "--checkpoint_path")
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
-    return store.open(named_step(which, store))
-
-
-def named_step(name: str, store: CheckpointStore) -> int:
-    """The step of a checkpoint that the model_dir has under this name, such as step-100."""
     known = {f"step-{step}": step for step in store.steps()}
-    if name not in known:
+    if which not in known:
         raise CheckpointError(
-            f"--checkpoint_path: there is no checkpoint '{name}'; {hint(name, ['latest', 'best', *known])}"
+            f"--checkpoint_path: there is no checkpoint '{which}'; {hint(which, [*WORDS, *known])}"
         )
-    return known[name]
+    return store.open(known[which])

@@ -11,7 +11,7 @@ from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.models.sections import ModelConfig
 from penstock.prep.sections import Preprocessing
 from penstock.readers.sections import ReadingSection
-from penstock.run.run_checks import run_findings
+from penstock.run.checks import run_findings
 from penstock.runtime.sections import MemorySection
 from penstock.sampling.sections import SamplerSection
 from penstock.tensors.sections import LoadingSection

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from penstock.config.check import Notices
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
 from penstock.config.write import dump_text
-from penstock.run.model_dir import ModelDir
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import tile_from_environment
+from penstock.training.model_dir import ModelDir
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +55,6 @@ def environment_edits() -> list[tuple[str, Any]]:
 
 
 def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
-    """The edits of --edit_config_json."""
     if text is None:
         return []
     try:
@@ -73,18 +70,6 @@ def tell(found: Notices) -> None:
     """Say once which keys are old and which have no effect."""
     for line in found.lines():
         logger.warning("%s", line)
-
-
-def written_config(folder: ModelDir) -> Mapping[str, Any]:
-    """The run file that a run left in its folder, as it is written there.
-
-    Empty where there is none: somebody else's file may have the name.
-    """
-    try:
-        config = yaml.safe_load(folder.run_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        return {}
-    return config if isinstance(config, Mapping) else {}
 
 
 def write_text_config(run: RunConfig) -> Path:

@@ -1,5 +1,6 @@
 """The command `train`, as a function."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -7,24 +8,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint import CheckpointStore
+from penstock.config.write import dump_yaml
+from penstock.observe.advice import Advice, DataPathFacts, advise
+from penstock.observe.advice import as_record as advice_record
 from penstock.observe.data_profile import profile_data
-from penstock.observe.memory_use import StageUse, measured_use
+from penstock.observe.log import MachineUse, RunLog, Traces
+from penstock.observe.memory_use import StageUse, as_record, measured_use
 from penstock.observe.report.page import try_to_write_report
-from penstock.run.best import best_step
-from penstock.run.hooks import TrainingHooks
-from penstock.run.model_dir import ModelDir
+from penstock.readers.survey import dataset_type_of
+from penstock.run.data import batch_rows
+from penstock.run.evaluate import training_evaluator
+from penstock.run.feature_meaning import DOCUMENT, feature_meaning
 from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.requirements import require_for_training, train_section
+from penstock.run.restore import best_metric
+from penstock.run.resume import continue_run, fine_tune, saved_shuffle_rows
 from penstock.run.run_config import RunConfig
-from penstock.run.saving import Saver, saved_shuffle_rows
-from penstock.run.session import computing, exceeds_limit, limit_exceeded
-from penstock.run.training_parts import Training, build_training
+from penstock.run.session import Session, computing
+from penstock.run.training import Training, build_training
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
-from penstock.runtime.memory import MemoryMonitor, MemoryReport
-from penstock.runtime.world import World
+from penstock.runtime.memory import MemoryReport
+from penstock.runtime.world import available_cores
+from penstock.tensors.loader import BatchLoader
+from penstock.training.best import MARK, best_step
 from penstock.training.callbacks import Callbacks
-from penstock.training.failures import StepInMemory
-from penstock.training.train import train as train_loop
+from penstock.training.checkpoints import RunCheckpoints
+from penstock.training.events import Ended, Event, Listener, Started
+from penstock.training.failures import Failures
+from penstock.training.model_dir import ModelDir
+from penstock.training.pipeline import PlainPipeline, Stopwatch
+from penstock.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +114,7 @@ def train(
     With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are told what
     happens and may ask for something (`penstock.training.callbacks`).
     """
-    started_at = time.perf_counter()
+    command_began_at = time.perf_counter()
     require_for_training(run)
     run = with_joined_batches(run)
     folder = ModelDir.of(run.model_dir)
@@ -112,75 +126,219 @@ def train(
         stack.enter_context(folder.lock())
         # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
-        monitor = stack.enter_context(computing(run))
+        session = stack.enter_context(computing(run))
+        monitor = session.monitor
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
             plan = plan_training(run, monitor, shuffled, folder.path)
             # A run that goes on in the same data has been looked at.
             profile = profile_data(run, plan, monitor.sample()) if shuffled is None else None
             before_bytes = monitor.sample()
-            training = stack.enter_context(build_training(run, World(), plan))
-            training.model_bytes = max(0, monitor.sample() - before_bytes)
-            training.data_profile = profile
-            listeners = Callbacks(callbacks, training.rates)
-            training.resumables["callbacks"] = listeners
-            saver = Saver(folder, training, run)
+            training = stack.enter_context(build_training(run, session, plan))
+            model_bytes = max(0, monitor.sample() - before_bytes)
+            listener = Callbacks(callbacks, training.rates)
+            checkpoints = build_checkpoints(run, training, session, folder, listener)
             if resume:
-                saver.restore(restore_optimizer, new_data)
-            if saver.saved_step is None:
-                chosen = train_section(run)
-                saver.fine_tune(chosen.fine_tune_checkpoint, chosen.fine_tune_ckpt_param_map)
-            hooks = TrainingHooks(
-                run, training, saver, monitor, stop, listeners, plain=plain, started_at=started_at
-            )
-        return run_training(run, training, saver, monitor, hooks, stop)
+                continue_run(
+                    run, training, checkpoints, folder, restore_optimizer=restore_optimizer, new_data=new_data
+                )
+            if checkpoints.saved_step is None:
+                fine_tune(run, training)
+            evaluator = training_evaluator(run, training, session)
+        progress = training.progress
+        log = RunLog(
+            folder.log,
+            progress,
+            training.rates,
+            training.train_metrics,
+            monitor,
+            total_steps=training.total_steps,
+            plain=plain,
+        )
+        traces = Traces(folder.path, train_section(run), progress, training.sharded.named_parameters, log)
+        is_new = checkpoints.saved_step is None
+        header = header_writer(run, training, folder, log, profile, is_new, command_began_at)
+        trainer = build_trainer(run, training, session, checkpoints, folder, listener, stop)
+        trainer.evaluate_model, trainer.listeners = evaluator, [header, log, traces, listener]
+        began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
+        with log, traces, monitor.stage("train"):
+            ended = trainer.run()
+            advice = None
+            if not ended.is_repeated:
+                num_steps = progress.step - steps_before
+                facts = facts_of(run, training, num_steps, trainer.pipeline.stopwatch, monitor.report)
+                advice = advise(facts)
+                because = "a signal; --continue_train goes on" if stop else ended.stopped_because
+                write_end(log, training, ended, because, advice, monitor.report, model_bytes)
+        if session.exceeds_limit():
+            raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
+        quarantine, quality, evaluation = training.source.quarantine, training.quality, trainer.evaluation
+        return TrainResult(
+            model_dir=folder.path,
+            checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
+            steps=progress.step,
+            epochs=progress.epoch,
+            rows=progress.rows,
+            seconds=time.perf_counter() - began_at,
+            metrics=evaluation.metrics if evaluation else {},
+            losses=evaluation.losses if evaluation else {},
+            remarks=evaluation.remarks if evaluation else {},
+            evaluated_step=trainer.evaluated_step,
+            memory=monitor.report,
+            stages=measured_use(training.budget, monitor.report, model_bytes),
+            num_bad_rows=0 if quarantine is None else len(quarantine),
+            bad_rows=None if quarantine is None else quarantine.path,
+            shuffle=None if quality is None else quality.score(),
+            exit_code=stop.exit_code if stop else 0,
+            trained_rows=progress.rows - rows_before,
+            best_step=best_step(folder.evaluations.read(), best_metric(run.export_config)),
+            skipped_batches=progress.skipped_batches,
+            overflowed_batches=progress.overflowed_batches,
+            stopped_because=trainer.stop_reason,
+            restored_step=trainer.restored_step,
+            advice=None if advice is None else str(advice),
+            report=try_to_write_report(folder.path),
+        )
 
 
-def run_training(
+def build_checkpoints(
+    run: RunConfig, training: Training, session: Session, folder: ModelDir, callbacks: Callbacks
+) -> RunCheckpoints:
+    """What saves a run; of old checkpoints the best ones stay."""
+    metric, early_stop = best_metric(run.export_config), training.early_stop
+
+    def best_steps(newest: int) -> tuple[int, ...]:
+        before = (record for record in folder.evaluations.read() if record["step"] < newest)
+        best = (best_step(before, metric), None if early_stop is None else early_stop.best_step)
+        return tuple(step for step in best if step is not None)
+
+    return RunCheckpoints(
+        CheckpointStore(
+            folder.checkpoints, train_section(run).keep_checkpoint_max, session.world, session.collectives
+        ),
+        training.sharded.module,
+        training.dense_optimizer,
+        training.sharded.averages,
+        {**training.resumables(), "callbacks": callbacks},
+        {"shuffle": {"num_rows": training.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
+        best_steps,
+    )
+
+
+def build_trainer(
     run: RunConfig,
     training: Training,
-    saver: Saver,
-    monitor: MemoryMonitor,
-    hooks: TrainingHooks,
+    session: Session,
+    checkpoints: RunCheckpoints,
+    folder: ModelDir,
+    callbacks: Callbacks,
     stop: StopRequest,
-) -> TrainResult:
-    """Run the loop over built parts, then save and evaluate what is not yet."""
-    started_at, rows_before = time.perf_counter(), training.progress.rows
-    aside = saver.folder.path / "out_of_memory"
-    step = StepInMemory(training.step, run, aside, monitor, training.sharded.device)
-    with hooks, monitor.stage("train"):
-        hooks.catch_up()
-        if hooks.stop_reason is None:
-            train_loop(step, training.batches, training.progress, training.timetable, hooks)
-        hooks.finish()
-    if exceeds_limit(run, monitor):
-        raise limit_exceeded(
-            monitor.report, f"step {training.progress.step} is saved, continue with --continue_train"
+) -> Trainer:
+    """A trainer that nobody listens to yet."""
+    monitor, machine = session.monitor, MachineUse()
+    limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
+    return Trainer(
+        pipeline=PlainPipeline(training.step, training.progress),
+        batches=training.batches,
+        progress=training.progress,
+        timetable=training.timetable,
+        rates=training.rates,
+        metrics=training.train_metrics,
+        checkpoints=checkpoints,
+        folder=folder,
+        failures=Failures(folder.path, train_section(run), *limits, training.scaling),
+        monitor=monitor,
+        callbacks=callbacks,
+        early_stop=training.early_stop,
+        measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
+        interrupted=lambda: bool(stop) or session.exceeds_limit(),
+    )
+
+
+def header_writer(
+    run: RunConfig,
+    training: Training,
+    folder: ModelDir,
+    log: RunLog,
+    profile: Mapping[str, Any] | None,
+    is_new: bool,
+    command_began_at: float,
+) -> Listener:
+    """Puts on disk what the run is: its final config, versions, data, and the plan of its memory."""
+
+    def write(event: Event) -> None:
+        if not isinstance(event, Started):
+            return
+        folder.path.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            folder.forget_records()
+        (folder.path / MARK).unlink(missing_ok=True)
+        folder.write_text(folder.run_file, dump_yaml(run))
+        folder.write_version(training.source.fingerprint())
+        if profile is not None:
+            folder.write_text(folder.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
+        budget = training.budget
+        log.write(
+            "start",
+            event.step,
+            seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
+            limit_bytes=budget.limit_bytes,
+            planned_bytes={share.name: share.limit_bytes for share in budget.shares.values()},
+            shuffle_rows=training.num_shuffle_rows,
         )
-    progress, quarantine = training.progress, training.source.quarantine
-    return TrainResult(
-        model_dir=saver.folder.path,
-        checkpoint=saver.folder.checkpoints / f"step-{hooks.restored_step or progress.step}",
-        steps=progress.step,
-        epochs=progress.epoch,
+
+    return write
+
+
+def write_end(
+    log: RunLog,
+    training: Training,
+    ended: Ended,
+    stopped_because: str | None,
+    advice: Advice | None,
+    report: MemoryReport,
+    model_bytes: int,
+) -> None:
+    """The last line of the log."""
+    progress, quality, quarantine = ended.progress, training.quality, training.source.quarantine
+    log.write(
+        "end",
+        progress.step,
         rows=progress.rows,
-        seconds=time.perf_counter() - started_at,
-        metrics=hooks.evaluation.metrics if hooks.evaluation else {},
-        losses=hooks.evaluation.losses if hooks.evaluation else {},
-        remarks=hooks.evaluation.remarks if hooks.evaluation else {},
-        evaluated_step=hooks.evaluated_step,
-        memory=monitor.report,
-        stages=measured_use(training.budget, monitor.report, training.model_bytes),
-        num_bad_rows=0 if quarantine is None else len(quarantine),
-        bad_rows=None if quarantine is None else quarantine.path,
-        shuffle=None if training.quality is None else training.quality.score(),
-        exit_code=stop.exit_code if stop else 0,
-        trained_rows=progress.rows - rows_before,
-        best_step=best_step(saver.folder.evaluations.read(), run.export_config),
+        epoch=progress.epoch,
         skipped_batches=progress.skipped_batches,
         overflowed_batches=progress.overflowed_batches,
-        stopped_because=hooks.stop_reason,
-        restored_step=hooks.restored_step,
-        advice=None if hooks.advice is None else str(hooks.advice),
-        report=try_to_write_report(saver.folder.path),
+        stopped_because=stopped_because,
+        restored_step=ended.restored_step,
+        shuffle=None if quality is None else quality.score(),
+        left_out_rows=None if quarantine is None else len(quarantine),
+        advice=advice_record(advice),
+        memory={
+            "peak_bytes": report.peak_bytes,
+            "peak_stage": report.peak_stage,
+            "by_stage": report.stage_peaks,
+            **as_record(measured_use(training.budget, report, model_bytes)),
+        },
+    )
+
+
+def facts_of(
+    run: RunConfig, training: Training, num_steps: int, stopwatch: Stopwatch, report: MemoryReport
+) -> DataPathFacts:
+    """What the advisor has to know."""
+    loader, rows = training.batches.source, batch_rows(run.data_config)
+    assert isinstance(loader, BatchLoader)
+    return DataPathFacts(
+        num_steps=num_steps,
+        waiting_share=stopwatch.waiting_share(),
+        reading_seconds=loader.spent.beside,
+        parsing_seconds=loader.spent.function,
+        computing_seconds=stopwatch.working,
+        batch_rows=rows,
+        batch_bytes=rows * training.source.survey.row_bytes,
+        num_workers=len(loader.worker_pids),
+        num_cores=available_cores(),
+        free_bytes=report.limit_bytes - report.peak_bytes,
+        share_bytes={name: share.limit_bytes for name, share in training.budget.shares.items()},
+        dataset_type=dataset_type_of(run.data_config, training.source.survey.files),
     )

@@ -11,6 +11,7 @@ from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, Keyed
 from torchrec.streamable import Pipelineable
 
 from penstock.readers.origin import locate
+from penstock.runtime.world import State
 from penstock.tensors.record_batch import RecordBatchTensor
 
 
@@ -86,6 +87,9 @@ class Batch(Pipelineable):
     position: Position | None = None
     """The rows of the data that this batch holds, where they are known."""
 
+    resume_state: State | None = field(default=None, init=False)
+    """Where the data go on after the last row of this batch, for whoever has finished it."""
+
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
         """The batch on another device; what is only carried along stays where it is."""
         return self._with(lambda tensor: tensor.to(device=device, non_blocking=non_blocking))
@@ -145,7 +149,9 @@ class Batch(Pipelineable):
         changed: dict[str, Any] = {
             name: {key: change(part) for key, part in parts.items()} for name, parts in self._tensor_fields()
         }
-        return replace(self, **changed)
+        moved = replace(self, **changed)
+        moved.resume_state = self.resume_state
+        return moved
 
     def _parts(self) -> Iterator[Any]:
         for _, parts in self._tensor_fields():

@@ -64,7 +64,11 @@ class BatchLoader:
         """Batches from the present place on; one of which no row could be used is not given."""
         if self._workers is not None:
             packed = (self._packed(*parsed) for parsed in self._workers)
-            yield from (batch for batch in packed if batch.num_rows)
+            for batch in packed:
+                if batch.num_rows:
+                    batch.resume_state = self.state_dict()
+                    yield batch
+                del batch
             return
         ended_at = time.perf_counter()
         for record_batch in self.stream:
@@ -76,6 +80,7 @@ class BatchLoader:
             self.spent.function += parsed_at - read_at
             self.spent.beside += read_at - ended_at + time.perf_counter() - parsed_at
             if batch.num_rows:
+                batch.resume_state = self.state_dict()
                 yield batch
             del batch
             ended_at = time.perf_counter()

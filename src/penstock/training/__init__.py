@@ -1,6 +1,6 @@
-"""Train, evaluate, predict: the loops alone.
+"""Train, evaluate, predict: takes built objects and builds nothing.
 
-A loop takes built objects and builds nothing. It reads as a sentence: take a batch, take a step, record, evaluate
-when due, save when due. What is due when is a `Cadence`; how far the run is, a `TrainingProgress` that the
-checkpoint holds; who listens (log, bar, checkpoints, evaluation), the `Hooks` that the pipeline passes in.
+A `Trainer` draws finished steps from a pipeline and decides what is due: log, save, evaluate, stop, restore the best.
+It tells what happened by events; log, bar, TensorBoard and a user's callbacks listen and change nothing. How far a run
+is, is a `TrainingProgress`; everything with a state is Resumable under a name and goes into one checkpoint.
 """

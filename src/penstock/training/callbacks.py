@@ -1,4 +1,4 @@
-"""What a user hangs into a training run: objects that are told what happens and may ask for something.
+"""What a user hangs into a training run: objects that are called when something happens and may wish for something.
 
 A callback is any object with one or more of these methods; those it does not have are not missed:
 
@@ -17,10 +17,10 @@ from typing import Any
 
 from penstock.config.errors import ConfigError
 from penstock.runtime.world import State
+from penstock.training.events import Ended, Evaluated, Event, Logged, Saved
 from penstock.training.learning_rates import LearningRates
 
-EVENTS = ("on_log", "on_eval", "on_save", "on_end")
-"""What a callback may be told."""
+METHODS = ("on_log", "on_eval", "on_save", "on_end")
 ARGUMENTS = "(step, metrics, control)"
 """What each of them is called with."""
 
@@ -54,7 +54,9 @@ class Control:
         `optimizer` names one of those in log.jsonl (sparse, dense); without it all are meant. The rate is part of
         the checkpoint.
         """
-        _require_rate(value)
+        given: object = value
+        if isinstance(given, bool) or not isinstance(given, float | int | None):
+            raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
         self._rates.set(value, optimizer)
 
 
@@ -66,10 +68,21 @@ class Callbacks:
         self._callbacks = list(callbacks)
         self.control = Control(rates)
 
-    def tell(self, event: str, step: int, metrics: Mapping[str, float]) -> None:
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Logged():
+                self._call("on_log", event.progress.step, event.values)
+            case Evaluated(is_repeated=False):
+                self._call("on_eval", event.step, event.evaluation.values)
+            case Saved():
+                self._call("on_save", event.step, event.evaluated)
+            case Ended():
+                self._call("on_end", event.progress.step, event.evaluated)
+
+    def _call(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
         """Call this method of everyone who has it; each gets a copy of the metrics, with floats only."""
         for callback in self._callbacks:
-            method = getattr(callback, event, None)
+            method = getattr(callback, name, None)
             if method is not None:
                 method(step, {name: float(value) for name, value in metrics.items()}, self.control)
 
@@ -79,10 +92,10 @@ class Callbacks:
         return asked
 
     def state_dict(self) -> State:
-        """The state of those who have one, by their place in the list and their class; and why the run is to stop."""
+        """The state of those who have one, by their index in the list and their class; and why the run is to stop."""
         states = {
-            _key(place, callback): callback.state_dict()
-            for place, callback in enumerate(self._callbacks)
+            _key(index, callback): callback.state_dict()
+            for index, callback in enumerate(self._callbacks)
             if hasattr(callback, "state_dict")
         }
         return states | ({STOP: self.control.stop_reason} if self.control.stop_reason else {})
@@ -91,8 +104,8 @@ class Callbacks:
         """Bring back those who are there again; a run may continue with other callbacks, and is then not stopped."""
         if self._callbacks:
             self.control.stop_reason = state.get(STOP)
-        for place, callback in enumerate(self._callbacks):
-            saved = state.get(_key(place, callback))
+        for index, callback in enumerate(self._callbacks):
+            saved = state.get(_key(index, callback))
             if saved is not None and hasattr(callback, "load_state_dict"):
                 callback.load_state_dict(saved)
 
@@ -108,19 +121,14 @@ def require_callbacks(callbacks: object) -> None:
             raise ConfigError(
                 f"callbacks: {callback.__name__} is a class; give an object of it: {callback.__name__}(...)"
             )
-        methods = {event: getattr(callback, event, None) for event in EVENTS}
+        methods = {event: getattr(callback, event, None) for event in METHODS}
         if not any(map(callable, methods.values())):
             raise ConfigError(
-                f"callbacks: {type(callback).__name__} has none of the methods {', '.join(EVENTS)}"
+                f"callbacks: {type(callback).__name__} has none of the methods {', '.join(METHODS)}"
             )
         for event, method in methods.items():
             if method is not None:
                 _require_arguments(f"{type(callback).__name__}.{event}", method)
-
-
-def _require_rate(value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, float | int | None):
-        raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
 
 
 def _require_arguments(name: str, method: Any) -> None:
@@ -138,5 +146,5 @@ def _require_arguments(name: str, method: Any) -> None:
         ) from error
 
 
-def _key(place: int, callback: Any) -> str:
-    return f"{place}_{type(callback).__name__}"
+def _key(index: int, callback: Any) -> str:
+    return f"{index}_{type(callback).__name__}"

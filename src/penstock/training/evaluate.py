@@ -1,21 +1,31 @@
-"""The evaluation loop: one pass, bounded memory, every row once."""
+"""The evaluation loop, and what an evaluation found: as a value, as a record, and as bins for a picture."""
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
+from penstock.metrics.auc import AUC
+from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
+from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
 
 Predictions = dict[str, torch.Tensor]
+
+NUM_BINS = 20
+"""Bins of about as many rows each: where predictions are many, the curve is fine."""
+MAX_GROUPS = 20
+NO_WEIGHT = "no row weighs anything"
+"""Why a loss is undefined."""
 
 
 class Scoring(Protocol):
@@ -28,10 +38,6 @@ class Scoring(Protocol):
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """What the rows of a batch weigh together in each loss."""
         ...
-
-
-NO_WEIGHT = "no row weighs anything"
-"""Why a loss is undefined."""
 
 
 @dataclass(slots=True)
@@ -48,7 +54,7 @@ class LossMeans:
             self.weights[name] = self.weights.get(name, 0.0) + weights[name]
 
     def compute(self) -> dict[str, float]:
-        """Mean of every loss; NaN where no row weighs anything."""
+        """NaN where no row weighs anything."""
         return {
             name: total / self.weights[name] if self.weights[name] else math.nan
             for name, total in self.sums.items()
@@ -65,7 +71,6 @@ class LossMeans:
         return whole
 
     def remarks(self) -> dict[str, str]:
-        """By loss: why it is undefined."""
         return {name: NO_WEIGHT for name, weight in self.weights.items() if not weight}
 
 
@@ -84,6 +89,38 @@ class Evaluation:
 
     remarks: dict[str, str] = field(default_factory=dict)
     """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Losses and metrics by name."""
+        return {**self.losses, **self.metrics}
+
+    def as_record(self, progress: TrainingProgress, seconds: float, saved: bool) -> dict[str, Any]:
+        """One line of eval_result.jsonl; `saved` says whether there is a checkpoint of this step."""
+        return {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "metrics": self.metrics,
+            "losses": self.losses,
+            "rows": self.rows,
+            "seconds": round(seconds, 3),
+            "checkpoint": f"step-{progress.step}" if saved else None,
+            **({"calibration_bins": self.calibration} if self.calibration else {}),
+            **({"group_auc": self.group_auc} if self.group_auc else {}),
+            **({"remarks": self.remarks} if self.remarks else {}),
+        }
+
+    @classmethod
+    def recalled(cls, records: Iterable[Mapping[str, Any]], step: int) -> Self | None:
+        """The evaluation of a step that was made before; what is undefined is NaN again."""
+        record = next((record for record in records if record["step"] == step), None)
+        if record is None:
+            return None
+        metrics, losses = (
+            {name: math.nan if value is None else value for name, value in record[key].items()}
+            for key in ("metrics", "losses")
+        )
+        return cls(metrics, losses, record["rows"], remarks=record.get("remarks", {}))
 
 
 def evaluate(
@@ -124,3 +161,44 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train(was_training)
+
+
+def calibration_bins(metrics: Mapping[str, BoundMetric]) -> dict[str, dict[str, list[float]]]:
+    """By the name of each AUC among the metrics; an exact one keeps no histogram, and has none."""
+    bins = {
+        name: bins_of(bound.metric.state_dict()["counts"])
+        for name, bound in metrics.items()
+        if isinstance(bound.metric, AUC)
+    }
+    return {name: found for name, found in bins.items() if found["rows"]}
+
+
+def bins_of(counts: NDArray[Any]) -> dict[str, list[float]]:
+    """Mean prediction, observed rate and rows of each bin, from counts of negatives and positives by prediction."""
+    rows = counts.sum(axis=0)
+    step = 1 / max(1, len(rows) - 1)
+    centers = np.minimum((np.arange(len(rows)) + 0.5) * step, 1.0)
+    # A slot goes as a whole into the bin that the middle of its rows falls into.
+    middle = np.cumsum(rows) - rows / 2
+    which = np.minimum((middle * NUM_BINS / max(1, rows.sum())).astype(np.int64), NUM_BINS - 1)
+    in_bin = np.bincount(which, rows, NUM_BINS)
+    used = in_bin > 0
+    predicted = np.bincount(which, rows * centers, NUM_BINS)[used] / in_bin[used]
+    observed = np.bincount(which, counts[1], NUM_BINS)[used] / in_bin[used]
+    return {
+        "predicted": np.round(predicted, 6).tolist(),
+        "observed": np.round(observed, 6).tolist(),
+        "rows": in_bin[used].astype(int).tolist(),
+    }
+
+
+def group_auc(metrics: Mapping[str, BoundMetric]) -> list[dict[str, Any]]:
+    """`group`, `rows` and `auc` of each, the largest first, of the first grouped AUC among the metrics.
+
+    `auc` is None where a group has rows of one class only.
+    """
+    for bound in metrics.values():
+        if hasattr(bound.metric, "largest_groups"):
+            found = bound.metric.largest_groups(MAX_GROUPS)
+            return [{"group": group, "rows": num_rows, "auc": area} for group, num_rows, area in found]
+    return []

@@ -3,26 +3,145 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from penstock.config.errors import BudgetExceeded, DataError, PenstockError
+from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
-from penstock.observe.log import StepLog
 from penstock.readers.origin import locate
-from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
 from penstock.tensors.batch import Batch, Position
 from penstock.training.precision import LossScaling
 from penstock.training.progress import TrainingProgress
 from penstock.training.sections import OnNonfinite, TrainConfig
 from penstock.training.step import StepOutcome
-from penstock.training.train import place
 
 logger = logging.getLogger(__name__)
+
+MAX_FILES = 10
+"""Of so many batches that are skipped the rows are written."""
+MAX_WARNINGS = 3
+"""So many skipped batches are reported one by one; after them, every tenfold of their number."""
+MIN_SCALE = 2.0**-16
+"""Below, gradients would be infinite in FP16 whatever the scale: it is not the scale that makes them so."""
+IN_FP16 = "numbers of FP16 end at 65,504: use a normalizer for larger ones, or mixed_precision: BF16; or "
+"""The first thing to think of there."""
+OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
+"""Words of errors that say so, though their class does not."""
+
+
+class Failures:
+    """Decides about such batches: writes their rows aside, and raises an error or lets them be passed over."""
+
+    def __init__(
+        self,
+        folder: Path,
+        train: TrainConfig,
+        batch_cost_size: int | None,
+        monitor: MemoryMonitor,
+        device: torch.device,
+        scaling: LossScaling | None,
+    ) -> None:
+        """`folder` is that of the run; `device` the one that computes."""
+        self._folder, self._train, self._batch_cost_size = folder, train, batch_cost_size
+        self._monitor, self._device, self.scaling = monitor, device, scaling
+        self._num_in_a_row = 0
+        self._step_of_last: int | None = None
+
+    def nonfinite(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
+        """Raise with the rows' position, or let the batch be passed over, with a warning of which there are never many.
+
+        Too many in a row are an error all the same: then the parameters are at fault, and no later batch is better.
+        """
+        self._num_in_a_row = self._num_in_a_row + 1 if self._step_of_last == progress.step else 1
+        self._step_of_last = progress.step
+        num_skipped, is_error = progress.skipped_batches + 1, self._train.on_nonfinite is OnNonfinite.error
+        folder = path = self._folder / "nonfinite"
+        if num_skipped <= MAX_FILES or is_error:
+            # One file for each batch: several may be skipped on the way to one step.
+            several = f"-skipped-{num_skipped}" if num_skipped > 1 else ""
+            path = folder / f"step-{progress.step + 1}{several}.jsonl"
+            write_rows(path, batch, outcome.predictions)
+        found = (
+            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows:,} rows{_origin_of(batch)}"
+            f"{first_bad_row(batch, outcome.predictions)}; the rows are in {path}"
+        )
+        if is_error:
+            raise DataError(
+                f"{found}: {IN_FP16 if self._train.mixed_precision == 'FP16' else ''}look at them, or lower the "
+                "learning rate, or pass over such batches with train_config.on_nonfinite: skip"
+            )
+        if self._num_in_a_row >= self._train.max_skipped_in_a_row:
+            raise DataError(
+                f"step {progress.step + 1}: the loss of {self._num_in_a_row:,} batches in a row is not finite "
+                f"(now {outcome.loss}; train_config.max_skipped_in_a_row), which is hardly the fault of their rows; "
+                f"those of the first are in {folder}: look at them, or lower the learning rate, or set "
+                "train_config.grad_clipping; --continue_train goes on from the newest checkpoint"
+            )
+        if num_skipped <= MAX_WARNINGS:
+            logger.warning("%s; skipped", found)
+        elif re.fullmatch("10+", str(num_skipped)):
+            logger.warning("%s batches skipped, since their loss is not finite", f"{num_skipped:,}")
+
+    def overflow(self, progress: TrainingProgress, batch: Batch) -> float:
+        """The next scale; an error where no scale is small enough. The first batches of a run often overflow."""
+        assert self.scaling is not None, "only scaled gradients overflow"
+        scale = self.scaling.scale
+        if scale < MIN_SCALE:
+            raise DataError(
+                f"step {progress.step + 1}: a gradient on {batch.num_rows} rows{_origin_of(batch)} is not finite in "
+                f"FP16 at any scale (now {scale:g}), though the loss is; "
+                "use train_config.mixed_precision: BF16, or none"
+            )
+        return scale
+
+    def memory_shortage(self, error: BaseException) -> str | None:
+        """What was asked for and what was taken, where an error is for lack of memory; None for all others."""
+        cause = error
+        while cause.__cause__ is not None:  # a custom part that fails is reported as such
+            cause = cause.__cause__
+        signs = any(sign in str(cause) for sign in OUT_OF_MEMORY)
+        if not signs and not isinstance(cause, MemoryError | torch.OutOfMemoryError):
+            return None
+        logger.debug("memory ran out", exc_info=error)
+        if self._device.type == "cuda":
+            taken, limit = torch.cuda.memory_allocated(self._device), torch.cuda.mem_get_info(self._device)[1]
+            use = f"{format_size(taken)} of {format_size(limit)} of {self._device} were taken"
+        else:
+            limit = self._monitor.report.limit_bytes
+            use = f"{format_size(self._monitor.sample())} of memory.limit {format_size(limit)} were taken"
+        return f"{asked_for(cause)}{use}"
+
+    def out_of_memory(self, progress: TrainingProgress, batch: Batch, shortage: str) -> BudgetExceeded:
+        """The error, after the rows were written aside where there is memory for that."""
+        path = self._folder / "out_of_memory" / f"step-{progress.step + 1}.jsonl"
+        rows = f"its rows are in {path}"
+        try:
+            write_rows(path, batch, {})
+        except (MemoryError, RuntimeError, OSError) as error:
+            reason = str(error) or "there is no memory for it either"
+            rows = f"its rows could not be written to {path}: {reason}"
+        by_cost = self._batch_cost_size is not None
+        cost = f", its cost at most {self._batch_cost_size:,}" if by_cost else ""
+        setting = "data_config.batch_cost_size" if by_cost else "data_config.batch_size"
+        return BudgetExceeded(
+            f"step {progress.step + 1}: memory ran out on a batch of {batch.num_rows:,} rows{_origin_of(batch)}, "
+            f"{format_size(batch.nbytes)} as read{cost}: {shortage}; {rows}; lower {setting}, "
+            "or the widths of tables and layers, then go on with --continue_train"
+        )
+
+
+def asked_for(error: BaseException) -> str:
+    """How much was wanted at once, where the error says it: "1.5GiB were asked for, "."""
+    found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(error), re.IGNORECASE)
+    if found is None:
+        return ""
+    amount, unit = found.groups()
+    size = format_size(int(amount)) if unit == "bytes" else f"{float(amount):g}{unit}"
+    return f"{size} were asked for, "
 
 
 def write_rows(path: Path, batch: Batch, predictions: Mapping[str, torch.Tensor]) -> None:
@@ -57,8 +176,8 @@ def first_bad_row(batch: Batch, predictions: Mapping[str, torch.Tensor]) -> str:
         return ""
     row = int(bad.nonzero()[0])
     origin = _origin(batch.position, row)
-    place = f"row {origin['row']} of {origin['file']}" if origin else f"row {row} of the batch"
-    return f"; predictions of {count:,} of them are not finite, the first {place}"
+    where = f"row {origin['row']} of {origin['file']}" if origin else f"row {row} of the batch"
+    return f"; predictions of {count:,} of them are not finite, the first {where}"
 
 
 def _is_masked(name: str, values: torch.Tensor) -> torch.Tensor:
@@ -66,6 +185,10 @@ def _is_masked(name: str, values: torch.Tensor) -> torch.Tensor:
     if not name.startswith("logits") or values.shape[1] < 2:
         return torch.zeros_like(values, dtype=torch.bool)
     return torch.isneginf(values) & torch.isfinite(values).any(dim=1, keepdim=True)
+
+
+def _origin_of(batch: Batch) -> str:
+    return f" ({batch.position})" if batch.position is not None else ""
 
 
 def _origin(position: Position | None, row: int) -> dict[str, Any]:
@@ -91,189 +214,13 @@ def _features(batch: Batch) -> Iterator[tuple[str, list[Any]]]:
 
 def _numbers(values: torch.Tensor) -> list[Any]:
     wide: torch.Tensor = values.detach().cpu()
-    return [_told(value) for value in (wide.float() if wide.is_floating_point() else wide).tolist()]
+    return [_as_json(value) for value in (wide.float() if wide.is_floating_point() else wide).tolist()]
 
 
-def _told(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """JSON has no numbers that are not finite."""
     if isinstance(value, list):
-        return [_told(inner) for inner in value]
+        return [_as_json(inner) for inner in value]
     if value != value:
         return "NaN"
     return {float("inf"): "Infinity", float("-inf"): "-Infinity"}.get(value, value)
-
-
-MAX_FILES = 10
-"""Of so many batches that are skipped the rows are written."""
-MAX_TOLD = 3
-"""So many skipped batches are told one by one; after them, every tenfold of their number."""
-
-IN_FP16 = "numbers of FP16 end at 65,504: use a normalizer for larger ones, or mixed_precision: BF16; or "
-"""The first thing to think of there."""
-
-
-class NonfiniteBatches:
-    """Writes the rows of such batches aside, then stops the run or lets it pass over them.
-
-    Too many of them in a row stop it all the same: then the parameters are at fault, and no later batch is better.
-    """
-
-    def __init__(self, folder: Path, train: TrainConfig) -> None:
-        self._folder, self._choice = folder, train.on_nonfinite
-        self._most_in_a_row = train.max_skipped_in_a_row
-        self._of_precision = IN_FP16 if train.mixed_precision == "FP16" else ""
-        self._in_a_row = 0
-        self._step_of_last: int | None = None
-
-    def meet(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
-        """Raise with the rows' place, or let the batch be passed over, with a warning of which there are never many."""
-        self._in_a_row = self._in_a_row + 1 if self._step_of_last == progress.step else 1
-        self._step_of_last = progress.step
-        num_skipped = progress.skipped_batches + 1
-        is_written = num_skipped <= MAX_FILES or self._choice is OnNonfinite.error
-        path = self._write(progress, batch, outcome) if is_written else self._folder
-        found = (
-            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows:,} rows{place(batch)}"
-            f"{first_bad_row(batch, outcome.predictions)}; the rows are in {path}"
-        )
-        if self._choice is OnNonfinite.error:
-            raise DataError(
-                f"{found}: {self._of_precision}look at them, or lower the learning rate, "
-                "or pass over such batches with train_config.on_nonfinite: skip"
-            )
-        if self._in_a_row >= self._most_in_a_row:
-            raise self._too_many(progress, outcome)
-        if num_skipped <= MAX_TOLD:
-            logger.warning("%s; skipped", found)
-        elif is_power_of_ten(num_skipped):
-            logger.warning("%s batches skipped, since their loss is not finite", f"{num_skipped:,}")
-
-    def _too_many(self, progress: TrainingProgress, outcome: StepOutcome) -> DataError:
-        return DataError(
-            f"step {progress.step + 1}: the loss of {self._in_a_row:,} batches in a row is not finite "
-            f"(now {outcome.loss}; train_config.max_skipped_in_a_row), which is hardly the fault of their rows; "
-            f"those of the first are in {self._folder}: look at them, or lower the learning rate, or set "
-            "train_config.grad_clipping; --continue_train goes on from the newest checkpoint"
-        )
-
-    def _write(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> Path:
-        """One file for each batch: several may be skipped on the way to one step."""
-        path = self._folder / f"step-{progress.step + 1}.jsonl"
-        if progress.skipped_batches:
-            path = path.with_stem(f"{path.stem}-skipped-{progress.skipped_batches + 1}")
-        write_rows(path, batch, outcome.predictions)
-        return path
-
-
-def is_power_of_ten(count: int) -> bool:
-    """10, 100, 1,000, ...: what is told by tenfolds stays short however long a run is."""
-    return count >= 10 and set(str(count)[1:]) == {"0"} and str(count)[0] == "1"
-
-
-LEAST_SCALE = 2.0**-16
-"""Below, gradients would be infinite in FP16 whatever the scale: it is not the scale that makes them so."""
-
-
-class Overflows:
-    """Writes such batches into the log; the first batches of a run often are, until the scale fits."""
-
-    def __init__(self, scaling: LossScaling | None, log: StepLog) -> None:
-        self._scaling, self._log = scaling, log
-
-    def meet(self, progress: TrainingProgress, batch: Batch) -> None:
-        """Tell the log, or raise an error where no scale is small enough."""
-        assert self._scaling is not None, "only scaled gradients overflow"
-        scale = self._scaling.scale
-        if scale < LEAST_SCALE:
-            raise DataError(
-                f"step {progress.step + 1}: a gradient on {batch.num_rows} rows{place(batch)} is not finite in FP16 at "
-                f"any scale (now {scale:g}), though the loss is; use train_config.mixed_precision: BF16, or none"
-            )
-        facts = {"overflowed_batches": progress.overflowed_batches + 1, "num_rows": batch.num_rows}
-        self._log.tell("overflow", progress.step + 1, **facts, loss_scale=scale)
-
-
-SIGNS = ("DefaultCPUAllocator", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED")
-"""Words of errors that say so, though their class does not."""
-
-
-class StepInMemory:
-    """Takes steps; where memory does not suffice for one, its rows are written aside and what to change is told."""
-
-    def __init__(
-        self,
-        step: Callable[[Batch, TrainingProgress], StepOutcome],
-        run: RunConfig,
-        folder: Path,
-        monitor: MemoryMonitor,
-        device: torch.device,
-    ) -> None:
-        self._step, self._run, self._folder = step, run, folder
-        self._monitor, self._device = monitor, device
-
-    def __call__(self, batch: Batch, progress: TrainingProgress) -> StepOutcome:
-        """One step."""
-        try:
-            return self._step(batch, progress)
-        except (RuntimeError, MemoryError, PenstockError) as error:
-            cause = innermost(error)
-            if not is_out_of_memory(cause):
-                raise
-            logger.debug("memory ran out", exc_info=True)
-            use = f"{asked_for(cause)}{self._taken()}"
-            del cause
-        # Only here, where the error is gone, are the tensors of the step gone too, and there is room to write.
-        rows = self._write(batch, progress)
-        raise BudgetExceeded(
-            f"step {progress.step + 1}: memory ran out on a batch of {batch.num_rows:,} rows{place(batch)}, "
-            f"{format_size(batch.nbytes)} as read{self._cost()}: {use}; {rows}; lower {self._setting()}, "
-            "or the widths of tables and layers, then go on with --continue_train"
-        )
-
-    def _taken(self) -> str:
-        """What is held of what there is, on the device that computes."""
-        if self._device.type == "cuda":
-            taken, limit = torch.cuda.memory_allocated(self._device), torch.cuda.mem_get_info(self._device)[1]
-            return f"{format_size(taken)} of {format_size(limit)} of {self._device} were taken"
-        limit = self._monitor.report.limit_bytes
-        return f"{format_size(self._monitor.sample())} of memory.limit {format_size(limit)} were taken"
-
-    def _cost(self) -> str:
-        limit = self._run.data_config.batch_cost_size
-        return "" if limit is None else f", its cost at most {limit:,}"
-
-    def _setting(self) -> str:
-        cut_by_cost = self._run.data_config.batch_cost_size is not None
-        return "data_config.batch_cost_size" if cut_by_cost else "data_config.batch_size"
-
-    def _write(self, batch: Batch, progress: TrainingProgress) -> str:
-        path = self._folder / f"step-{progress.step + 1}.jsonl"
-        try:
-            write_rows(path, batch, {})
-        except (MemoryError, RuntimeError, OSError) as error:
-            return (
-                f"its rows could not be written to {path}: {str(error) or 'there is no memory for it either'}"
-            )
-        return f"its rows are in {path}"
-
-
-def innermost(error: BaseException) -> BaseException:
-    """The error that others were raised from: a part of one's own that fails is told as such."""
-    return error if error.__cause__ is None else innermost(error.__cause__)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left, on whatever device."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return any(sign in str(error) for sign in SIGNS)
-
-
-def asked_for(error: BaseException) -> str:
-    """How much was wanted at once, where the error tells it: "1.5GiB were asked for, "."""
-    found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(error), re.IGNORECASE)
-    if found is None:
-        return ""
-    amount, unit = found.groups()
-    size = format_size(int(amount)) if unit == "bytes" else f"{float(amount):g}{unit}"
-    return f"{size} were asked for, "

@@ -30,7 +30,6 @@ class LearningRates:
         } | self._set_by_hand
 
     def apply(self, progress: TrainingProgress) -> None:
-        """Bring the rates to the optimizers, where they changed."""
         for name, value in self.values(progress).items():
             if self._applied.get(name) != value:
                 set_learning_rate(self._scheduled[name][0], value)
@@ -49,7 +48,7 @@ class LearningRates:
                 self._set_by_hand[one] = float(value)
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Tell an evaluation to the schedules that follow one; a metric that it does not give is undefined."""
+        """Show an evaluation to the schedules that follow one; a metric that it does not give is undefined."""
         for schedule in self._plateaus.values():
             schedule.observe(metrics.get(schedule.metric, math.nan))
 

@@ -26,7 +26,7 @@ _CURES = {
 
 @contextmanager
 def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterator[None]:
-    """Autocast, or nothing; what a processor cannot do in this precision is told as what it is."""
+    """Autocast, or nothing; what a processor cannot do in this precision is reported as such."""
     try:
         with torch.autocast(device.type, precision, enabled=precision is not None):
             yield
@@ -43,18 +43,14 @@ def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterato
 @contextmanager
 def tensor_float_32(train: TrainConfig | None) -> Iterator[None]:
     """Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing."""
-    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    convolutions, products = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = convolutions.allow_tf32, products.allow_tf32
     if train is not None:
-        _allow_tf32(train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32)
+        convolutions.allow_tf32, products.allow_tf32 = train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32
     try:
         yield
     finally:
-        _allow_tf32(*before)
-
-
-def _allow_tf32(in_convolutions: bool, in_products: bool) -> None:
-    torch.backends.cudnn.allow_tf32 = in_convolutions
-    torch.backends.cuda.matmul.allow_tf32 = in_products
+        convolutions.allow_tf32, products.allow_tf32 = before
 
 
 class LossScaling:
@@ -68,25 +64,28 @@ class LossScaling:
         self._parameters = list(parameters)
         self._looked_up = LookedUp(model)
         self._models = [module for module in model.modules() if isinstance(module, Model)]
-        self._tell_models()
+        self._show_scale()
 
     @property
     def scale(self) -> float:
-        """What the next loss is multiplied by."""
         return float(self._scaler.get_scale())
 
     def learn(self, loss: torch.Tensor, move: Callable[[], None]) -> bool:
         """Move tables, then call `move` for everything else, with true gradients; or neither, which gives False."""
         torch.autograd.backward(self._scaler.scale(loss))
-        update = _Update([*self._parameters, *self._looked_up.values()], lambda: self._update(move))
+
+        def move_all() -> None:
+            self._looked_up.pass_on()
+            move()
+
+        update = _Update([*self._parameters, *self._looked_up.values()], move_all)
         self._scaler.step(cast(torch.optim.Optimizer, update))
         self._scaler.update()
         self._looked_up.forget()
-        self._tell_models()
+        self._show_scale()
         return update.done
 
     def state_dict(self) -> State:
-        """The scale, and how many steps it has held."""
         state = self._scaler.state_dict()
         return {"scale": state["scale"], "num_steps": state["_growth_tracker"]}
 
@@ -94,13 +93,9 @@ class LossScaling:
         """Go on from there; how it grows and falls is as the run file says now."""
         found = {"scale": state["scale"], "_growth_tracker": state["num_steps"]}
         self._scaler.load_state_dict(self._scaler.state_dict() | found)
-        self._tell_models()
+        self._show_scale()
 
-    def _update(self, move: Callable[[], None]) -> None:
-        self._looked_up.pass_on()
-        move()
-
-    def _tell_models(self) -> None:
+    def _show_scale(self) -> None:
         for model in self._models:
             model.gradient_scale = self.scale
 
@@ -125,7 +120,6 @@ class LookedUp:
             torch.autograd.backward([found for found, _ in reached], [gradient for _, gradient in reached])
 
     def forget(self) -> None:
-        """Let go of the last forward pass."""
         self._pairs.clear()
 
     def _cut(self, kernel: nn.Module, asked: tuple[Any, ...], found: torch.Tensor) -> torch.Tensor | None:
@@ -155,15 +149,12 @@ def gradient_clipper(
     """What to call between the backward pass and the update; it does nothing where nothing was asked for."""
     kept = list(parameters)
     if section is None or section.clipping_type == "none":
-        return _nothing
+        return lambda: None
     if section.clipping_type == "value":
         return partial(torch.nn.utils.clip_grad_value_, kept, section.max_gradient)
-    return partial(_clip_norm, kept, section.max_gradient, section.norm_type)
+    max_gradient, norm_type = section.max_gradient, section.norm_type
 
+    def clip_norm() -> None:
+        torch.nn.utils.clip_grad_norm_(kept, max_gradient, norm_type)
 
-def _nothing() -> None:
-    """Gradients stay as they are."""
-
-
-def _clip_norm(parameters: list[torch.nn.Parameter], max_gradient: float, norm_type: float) -> None:
-    torch.nn.utils.clip_grad_norm_(parameters, max_gradient, norm_type)
+    return clip_norm

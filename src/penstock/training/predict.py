@@ -20,8 +20,10 @@ def predict(
     for batch in batches:
         # The mode is set around each batch, not around the loop: a generator may be left half-way.
         with evaluation_mode(model):
-            predictions = scoring.predict(batch)
-        yield as_record_batch(select(predictions, output_columns), batch)
+            found = scoring.predict(batch)
+        yield as_record_batch(
+            {name: found[name] for name in (found if output_columns is None else output_columns)}, batch
+        )
 
 
 def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> None:
@@ -32,13 +34,7 @@ def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> No
             raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
 
 
-def select(predictions: Predictions, names: Sequence[str] | None) -> Predictions:
-    """The predictions that were asked for, in that order; all of them when nothing was."""
-    return predictions if names is None else {name: predictions[name] for name in names}
-
-
 def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:
-    """Arrow columns of one batch."""
     reserved = batch.reserves.get()
     columns: dict[str, pa.Array[Any]] = {}
     if reserved is not None:

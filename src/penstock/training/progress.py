@@ -25,10 +25,9 @@ class TrainingProgress:
     """Steps and epochs on data that a run was moved on from: what is left to do is counted from here."""
     epochs_before: int = 0
     evaluated_step: int = -1
-    """The last step whose evaluation was heard by all who learn from it: a resumed run tells it once."""
+    """The last step from whose evaluation schedules, early stopping and callbacks have learned, each once."""
 
     def count(self, num_rows: int, loss: float) -> None:
-        """One more step is done."""
         self.step += 1
         self.epoch_steps += 1
         self.rows += num_rows
@@ -36,12 +35,10 @@ class TrainingProgress:
         self.window_loss += loss
 
     def skip(self, num_rows: int) -> None:
-        """One more batch was passed over."""
         self.skipped_batches += 1
         self.skipped_rows += num_rows
 
     def overflow(self) -> None:
-        """One more batch was passed over because its gradients were too large."""
         self.overflowed_batches += 1
         self.epoch_overflows += 1
 
@@ -56,7 +53,6 @@ class TrainingProgress:
         self.evaluated_step = self.step
 
     def end_epoch(self) -> None:
-        """One more epoch is done."""
         self.epoch += 1
         self.epoch_steps = self.epoch_overflows = 0
 
@@ -65,15 +61,12 @@ class TrainingProgress:
         return self.window_loss / self.window_steps
 
     def close_window(self) -> None:
-        """Begin a new mean."""
         self.window_steps, self.window_loss = 0, 0.0
 
     def state_dict(self) -> State:
-        """All counts."""
         return asdict(self)
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from these counts."""
         for name, value in state.items():
             setattr(self, name, value)
 
@@ -86,11 +79,9 @@ class Every:
     epochs: int | None = None
 
     def due_after_step(self, progress: TrainingProgress) -> bool:
-        """Whether the step that was just completed is one of them."""
         return self.steps is not None and progress.step % self.steps == 0
 
     def due_after_epoch(self, progress: TrainingProgress) -> bool:
-        """Whether the epoch that was just completed is one of them."""
         return self.epochs is not None and progress.epoch % self.epochs == 0
 
 
@@ -102,7 +93,16 @@ class End:
     epochs: int | None = None
 
     def reached(self, progress: TrainingProgress) -> bool:
-        """Whether there is nothing left to train."""
         if self.steps is not None:
             return progress.step - progress.steps_before >= self.steps
         return self.epochs is not None and progress.epoch - progress.epochs_before >= self.epochs
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """When training ends, and when it logs, saves and evaluates on the way."""
+
+    end: End
+    save_every: Every = Every()
+    evaluate_every: Every = Every()
+    log_every: Every = Every()

@@ -1,6 +1,6 @@
 """train_config and eval_config: how long, how often, and how exactly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -13,24 +13,25 @@ from pydantic import (
     PositiveInt,
 )
 
+from penstock.config.errors import Problem
 from penstock.config.nearest import hint
 from penstock.config.section import Ignored, Later, Probability, Refused, Section, words
 from penstock.features.sections.options import ParameterConstraints
-from penstock.optim.sections import DenseOptimizer, SparseOptimizer
+from penstock.optim.sections import DenseOptimizer, DenseOptimizerOptions, SparseOptimizer
 from penstock.optim.sections.schedules import MetricMode
 
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
 """What TensorBoard files may hold."""
 
 
-MOST_SCALE = 2.0**100
+MAX_SCALE = 2.0**100
 """The largest first scale, far from the end of float32."""
 
 
 class GradScaler(Section):
     """Keeps small gradients of FP16 above zero."""
 
-    init_scale: Annotated[float, Field(gt=0, le=MOST_SCALE)] = 65536.0
+    init_scale: Annotated[float, Field(gt=0, le=MAX_SCALE)] = 65536.0
     """First factor on the loss."""
 
     growth_factor: Annotated[float, Field(gt=1)] = 2.0
@@ -235,6 +236,46 @@ class TrainConfig(Section):
         DeltaEmbeddingDumpConfig | None, Ignored("changed embeddings are not dumped")
     ] = None
     """Of the old schema."""
+
+    def unused_settings(self) -> Iterator[Problem]:
+        """Settings that wait for another one."""
+        if self.grad_scaler is not None and self.mixed_precision != "FP16":
+            message = "scales losses of FP16 alone; set mixed_precision: FP16, or leave it out"
+            yield Problem("train_config.grad_scaler", message)
+        if self.fine_tune_ckpt_param_map and not self.fine_tune_checkpoint:
+            message = "names parameters of train_config.fine_tune_checkpoint, which is not set"
+            yield Problem("train_config.fine_tune_ckpt_param_map", message)
+        clipping = self.grad_clipping
+        if (
+            clipping is not None
+            and clipping.model_fields_set
+            and "clipping_type" not in clipping.model_fields_set
+        ):
+            message = "is none where it is not written, so that nothing is clipped; write norm or value"
+            yield Problem("train_config.grad_clipping.clipping_type", message)
+        if self.histogram_steps and not {"parameter", "gradient"} & set(self.tensorboard_summaries):
+            message = "writes nothing without parameter or gradient in train_config.tensorboard_summaries"
+            yield Problem("train_config.histogram_steps", message)
+        chosen = None if self.sparse_optimizer is None else self.sparse_optimizer.chosen("optimizer")
+        if chosen and "max_gradient" in chosen[1].model_fields_set and not chosen[1].gradient_clipping:
+            path = f"train_config.sparse_optimizer.{chosen[0]}.max_gradient"
+            yield Problem(path, "bounds nothing without gradient_clipping: true")
+
+    def optimizers(self) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
+        """Every section that has an optimizer and its schedule, with where it stands."""
+        if self.sparse_optimizer is not None:
+            yield "train_config.sparse_optimizer", self.sparse_optimizer
+        yield "train_config.dense_optimizer", self.dense_optimizer
+        for index, part in enumerate(self.dense_optimizer.part_optimizers):
+            yield f"train_config.dense_optimizer.part_optimizers[{index}]", part
+
+    def evaluates_on_the_way(self) -> bool:
+        """Whether the turn of an evaluation may come; the run file does not say how many steps an epoch has."""
+        steps = self.eval_steps or self.save_checkpoints_steps
+        epochs = 0 if self.eval_steps else self.save_checkpoints_epochs or 0
+        in_steps = steps > 0 and (self.num_steps is None or steps <= self.num_steps)
+        in_epochs = epochs > 0 and (self.num_epochs is None or epochs <= self.num_epochs)
+        return in_steps or in_epochs
 
 
 class EvalConfig(Section):

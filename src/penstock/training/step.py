@@ -26,7 +26,6 @@ class StepOutcome:
 
     @property
     def taken(self) -> bool:
-        """Whether parameters moved."""
         return math.isfinite(self.loss) and not self.overflowed
 
 
@@ -61,38 +60,30 @@ class TrainStep:
         """One step, unless its loss or a gradient is not finite."""
         self._rates.apply(progress)
         self._dense_optimizer.zero_grad()
-        before = self._batch_statistics()
+        # Running means and variances, which the forward pass moves.
+        buffers = [buffer for module in self._statistics for buffer in module.buffers()]
+        before = [buffer.clone() for buffer in buffers]
         with computing_in(self._precision, self._device):
             loss, (_, predictions, _) = self._model(batch.to(self._device))
         found = float(loss.detach())
-        overflowed = math.isfinite(found) and not self._learn(loss)
+        overflowed = False
+        if math.isfinite(found):
+            if self._scaling is not None:
+                overflowed = not self._scaling.learn(loss, self._move)
+            else:
+                torch.autograd.backward(loss)
+                self._move()
         outcome = StepOutcome(found, predictions, overflowed)
         if not outcome.taken:
-            self._restore_statistics(before)
+            for buffer, value in zip(buffers, before, strict=True):
+                buffer.copy_(value)
         return outcome
-
-    def _learn(self, loss: torch.Tensor) -> bool:
-        """Take the gradients and move by them; False where that was not possible."""
-        if self._scaling is not None:
-            return self._scaling.learn(loss, self._move)
-        torch.autograd.backward(loss)
-        self._move()
-        return True
 
     def _move(self) -> None:
         """Move everything but tables, which the backward pass has moved."""
         self._clip()
         self._dense_optimizer.step()
         self._follow()
-
-    def _batch_statistics(self) -> list[torch.Tensor]:
-        """Copies of the running means and variances, which the forward pass moves."""
-        return [buffer.clone() for module in self._statistics for buffer in module.buffers()]
-
-    def _restore_statistics(self, before: list[torch.Tensor]) -> None:
-        buffers = (buffer for module in self._statistics for buffer in module.buffers())
-        for buffer, value in zip(buffers, before, strict=True):
-            buffer.copy_(value)
 
 
 BatchStatistics = nn.modules.batchnorm._BatchNorm

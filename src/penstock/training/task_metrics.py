@@ -60,12 +60,7 @@ class TaskMetrics:
         labels = {name: as_array(batch.labels[name]) for name in {metric.label for metric in metrics}}
         for metric in metrics:
             metric.update(read, labels, groups)
-        self._tell_share()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The keys of what `compute` gives."""
-        return tuple(self._metrics)
+        self._lease()
 
     def compute(self) -> dict[str, float]:
         """The values now, by name; NaN where undefined."""
@@ -73,9 +68,9 @@ class TaskMetrics:
             self._of_all_ranks = {
                 name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()
             }
-        self._tell_share(computing=True)
+        self._lease(computing=True)
         values = {}
-        for name, metric in self._told().items():
+        for name, metric in self._of_ranks().items():
             with self._metrics[name].naming_failures():
                 values[name] = metric.compute()
         return values
@@ -86,17 +81,15 @@ class TaskMetrics:
         Why one is undefined, how many rows it is without, and what else the metric says (`remark`, where it has one:
         how many groups its mean is over).
         """
-        remarks = {name: _remark(metric) for name, metric in self._told().items()}
+        remarks = {name: _remark(metric) for name, metric in self._of_ranks().items()}
         return {name: remark for name, remark in remarks.items() if remark}
 
     def reset(self) -> None:
-        """Forget every row."""
         self._of_all_ranks = None
         for metric in self._metrics.values():
             metric.metric.reset()
 
     def state_dict(self) -> State:
-        """What each metric has counted."""
         states = {}
         for name, bound in self._metrics.items():
             with bound.naming_failures():
@@ -114,13 +107,13 @@ class TaskMetrics:
                 _logger.warning("the metric '%s' counted otherwise so far and starts anew (%s)", name, error)
                 metric.metric.reset()
 
-    def _told(self) -> dict[str, Metric]:
+    def _of_ranks(self) -> dict[str, Metric]:
         """What values and remarks are about: on several ranks, what `compute` found last."""
         if self._of_all_ranks is not None:
             return self._of_all_ranks
         return {name: bound.metric for name, bound in self._metrics.items()}
 
-    def _tell_share(self, computing: bool = False) -> None:
+    def _lease(self, computing: bool = False) -> None:
         """Values are worked out one after the other, so that one metric at a time needs more than it holds."""
         if self._share is None or not self._metrics:
             return
@@ -139,9 +132,6 @@ class TaskMetrics:
 
 
 def _remark(metric: Metric) -> str:
-    parts = (metric.undefined_because, getattr(metric, "remark", None), _left_out(metric.num_left_out))
-    return "; ".join(filter(None, parts))
-
-
-def _left_out(num_rows: int) -> str:
-    return f"without {num_rows:,} row{'s' * (num_rows > 1)} whose prediction is NaN" if num_rows else ""
+    count = metric.num_left_out
+    left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
+    return "; ".join(filter(None, (metric.undefined_because, getattr(metric, "remark", None), left_out)))

@@ -1,11 +1,13 @@
 """Options of model_config, without torch: what is learned, on which features, and how well it does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import PositiveInt, create_model
 
+from penstock.config.errors import Problem
+from penstock.config.registry import result_name
 from penstock.config.section import Later, Refused, Section
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig
@@ -160,3 +162,52 @@ class ModelConfig(_WithModels):
         of_tasks = [self.losses, *(tower.losses for tower in self.task_towers)]
         jrc_losses = [loss.jrc_loss for losses in of_tasks for loss in losses]
         return tuple(dict.fromkeys(jrc.session_name for jrc in jrc_losses if jrc is not None))
+
+    def loss_names(self) -> list[str]:
+        """The losses among the results of an evaluation, with the tower's name behind them."""
+        return [
+            f"{result_name(*chosen)}{suffix}"
+            for suffix, task in self._tasks()
+            for loss in task.losses
+            if (chosen := loss.chosen("loss")) is not None
+        ]
+
+    def custom_metric_names(self) -> list[str]:
+        """The custom metrics among the results of an evaluation."""
+        return [
+            f"{metric.custom_metric.result_name}{suffix}"
+            for suffix, task in self._tasks()
+            for metric in task.metrics
+            if metric.custom_metric is not None
+        ]
+
+    def result_names(self) -> list[str]:
+        """The names under which an evaluation gives its numbers: metrics and losses."""
+        return [
+            f"{result_name(*chosen)}{suffix}"
+            for suffix, task in self._tasks()
+            for chosen in (
+                *(metric.chosen("metric") for metric in task.metrics),
+                *(loss.chosen("loss") for loss in task.losses),
+            )
+            if chosen is not None
+        ]
+
+    def _tasks(self) -> "list[tuple[str, ModelConfig | TowerOptions]]":
+        """With what stands behind the names of their results."""
+        return [("", self), *((f"_{tower.tower_name}", tower) for tower in self.task_towers)]
+
+    def unused_settings(self) -> Iterator[Problem]:
+        """Weights of towers that wait for what they weigh."""
+        chosen = self.chosen("model")
+        for index, tower in enumerate(self.task_towers):
+            path = f"model_config.{chosen[0] if chosen else ''}.task_towers[{index}]"
+            if tower.pareto_min_loss_weight and not self.use_pareto_loss_weight:
+                yield Problem(
+                    f"{path}.pareto_min_loss_weight",
+                    "is for weights that are found; set model_config.use_pareto_loss_weight: true, or leave it out",
+                )
+            for name in ("in_task_space_weight", "out_task_space_weight"):
+                if getattr(tower, name) != 1 and not tower.task_space_indicator_label:
+                    message = "needs task_space_indicator_label, which tells the rows of the space"
+                    yield Problem(f"{path}.{name}", message)

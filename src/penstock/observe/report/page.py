@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 
+from penstock.config.difference import differences
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.observe.numbers import counted
@@ -27,8 +28,7 @@ from penstock.observe.report.run_record import (
     read_runs,
 )
 from penstock.observe.report.tables import Part, column_part, details, table, text
-from penstock.run.best import best_of
-from penstock.run.config_difference import differences
+from penstock.training.best import best_of
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"

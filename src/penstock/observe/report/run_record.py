@@ -11,8 +11,7 @@ import yaml
 
 from penstock.config.errors import CheckpointError
 from penstock.models.sections import ModelConfig
-from penstock.run.model_dir import ModelDir
-from penstock.run.run_file import written_config
+from penstock.training.model_dir import ModelDir
 
 Record = Mapping[str, Any]
 
@@ -180,7 +179,7 @@ def previous_run(run: RunRecord) -> RunRecord | None:
     if not own.run_file.exists():
         return None
     for folder in _earlier_runs(own):
-        is_alike = _compared_by(written_config(folder)) == _compared_by(run.config)
+        is_alike = _compared_by(folder.written_config()) == _compared_by(run.config)
         if is_alike and folder.log.read():
             return read_run(folder.path)
     return None

@@ -5,12 +5,13 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
@@ -38,28 +39,26 @@ NAMES_OF_A_RUN = frozenset(
 """What a run writes into its folder: nothing else may be written under these names."""
 
 
-@dataclass(frozen=True, slots=True)
 class ModelDir:
     """The files of one run."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_file = path / "run.yaml"
+        self.version_file = path / "version"
+        """Which versions made this run, from which data, and when it began."""
+        self.data_profile = path / "data_profile.json"
+        self.checkpoints = path / "checkpoints"
+        self.log = Journal(path / "log.jsonl")
+        """One line per log interval."""
+        self.evaluations = Journal(path / "eval_result.jsonl")
+        """One line per evaluation during training."""
 
     @classmethod
     def of(cls, model_dir: str) -> "ModelDir":
-        """The folder that a run file names."""
         if not model_dir:
             raise ConfigError.at("model_dir", "is required by this command; set it, or give --model_dir")
         return cls(Path(model_dir))
-
-    @property
-    def run_file(self) -> Path:
-        """The final config of the run."""
-        return self.path / "run.yaml"
-
-    @property
-    def version_file(self) -> Path:
-        """Which versions made this run, from which data, and when it began."""
-        return self.path / "version"
 
     @property
     def started_at(self) -> float | None:
@@ -70,25 +69,16 @@ class ModelDir:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    @property
-    def data_profile(self) -> Path:
-        """What the columns of the training data hold."""
-        return self.path / "data_profile.json"
+    def written_config(self) -> Mapping[str, Any]:
+        """The run file that a run left here, as it is written; empty where there is none.
 
-    @property
-    def checkpoints(self) -> Path:
-        """One folder per saved step."""
-        return self.path / "checkpoints"
-
-    @property
-    def log(self) -> Journal:
-        """One line per log interval."""
-        return Journal(self.path / "log.jsonl")
-
-    @property
-    def evaluations(self) -> Journal:
-        """One line per evaluation during training."""
-        return Journal(self.path / "eval_result.jsonl")
+        Somebody else's file may have the name.
+        """
+        try:
+            config = yaml.safe_load(self.run_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            return {}
+        return config if isinstance(config, Mapping) else {}
 
     def require_writable(self) -> None:
         """Refuse, before anything is done, a folder that could not be written; makes nothing."""
@@ -107,7 +97,6 @@ class ModelDir:
             )
 
     def require_checkpoints(self) -> None:
-        """A command that needs a trained run says so."""
         if not self.checkpoints.is_dir():
             raise CheckpointError(f"{self.path} holds no checkpoint; train first, or give --model_dir")
 

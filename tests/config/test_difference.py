@@ -1,6 +1,6 @@
 """Where two run files differ."""
 
-from penstock.run.config_difference import Difference, differences
+from penstock.config.difference import Difference, differences
 
 
 def test_equal_configs_and_other_folders_do_not_differ() -> None:

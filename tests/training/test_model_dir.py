@@ -12,8 +12,8 @@ import time
 import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.run.model_dir import ModelDir
 from penstock.runtime.world import installed_versions
+from penstock.training.model_dir import ModelDir
 
 
 def test_every_file_has_its_place(tmp_path):
@@ -166,7 +166,7 @@ def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, tempor
 
 def test_a_killed_training_lets_go(tmp_path, temporary_folder):
     hold = (
-        "import sys; from pathlib import Path; from penstock.run.model_dir import ModelDir\n"
+        "import sys; from pathlib import Path; from penstock.training.model_dir import ModelDir\n"
         "with ModelDir(Path(sys.argv[1])).lock(): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", hold, str(tmp_path)]

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.observe.numbers import counted
-
 NAMES = ("feature_name", "group_name", "tower_name")
 """Keys that name an item of a list, so that one that moved counts as the same."""
 NOT_COMPARED = frozenset({"model_dir"})
@@ -64,7 +62,7 @@ def written(value: Any) -> str:
     return "{}" if value == {} else str(value)
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """More are counted only: the line is read on a terminal."""
 INPUTS = frozenset({"train_input_path", "eval_input_path"})
 """Other files are what new data are."""
@@ -81,11 +79,11 @@ def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any], new_data
     found = [each for each in differences([before, now]) if each.key not in passed_over] if before else []
     if not found:
         return None
-    named, num_more = ", ".join(map(_told, found[:MOST_NAMED])), len(found) - MOST_NAMED
+    named, num_more = ", ".join(map(_both, found[:MAX_NAMED])), len(found) - MAX_NAMED
     more = f" and {num_more:,} more" if num_more > 0 else ""
-    return f"{counted(len(found), 'changed setting')}: {named}{more}"
+    return f"{len(found):,} changed setting{'s' * (len(found) > 1)}: {named}{more}"
 
 
-def _told(difference: Difference) -> str:
+def _both(difference: Difference) -> str:
     before, now = ("not set" if value is None else value for value in difference.values)
     return f"{difference.key} {before} -> {now}"

@@ -1,8 +1,9 @@
-"""A batch for which memory does not suffice: one line that says what to change, and its rows in a file."""
+"""Batches that move nothing: a loss that is not finite, or not enough memory."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,83 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from penstock.config.errors import BudgetExceeded
-from penstock.training.failures import asked_for, is_out_of_memory
+from penstock.config.errors import BudgetExceeded, DataError
+from penstock.runtime.memory import MemoryMonitor
+from penstock.training.failures import Failures
 from tests.run.training_runs import trained
+
+SKIP = {
+    "data_config.batch_size": 2,
+    "data_config.sample_weight_fields": ["weight"],
+    "train_config.on_nonfinite": "skip",
+    "train_config.save_checkpoints_steps": 0,
+    "eval_input_path": "",
+}
+HEAVY = 3.4e38
+
+
+def write_batches(desk, weights):
+    """Two rows for each weight; the sum of two heavy ones is infinite, and the loss of their batch no number."""
+    num_rows = 2 * len(weights)
+    ids = [row % 100 for row in range(num_rows)]
+    desk.write_clicks(
+        user_id=ids,
+        item_id=ids,
+        price=[0.5] * num_rows,
+        click=[row % 2 for row in ids],
+        weight=[weight for weight in weights for _ in range(2)],
+    )
+
+
+def warnings_of(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_too_many_skipped_batches_in_a_row_end_the_run(desk):
+    write_batches(desk, [1.0, 1.0] + [HEAVY] * 30)
+
+    with pytest.raises(DataError) as caught:
+        trained(desk, SKIP)
+
+    assert str(caught.value) == (
+        "step 3: the loss of 20 batches in a row is not finite (now nan; train_config.max_skipped_in_a_row), "
+        "which is hardly the fault of their rows; those of the first are in run/nonfinite: look at them, or lower "
+        "the learning rate, or set train_config.grad_clipping; --continue_train goes on from the newest checkpoint"
+    )
+    assert len(list((desk.folder / "run/nonfinite").iterdir())) == 10
+
+
+def test_how_many_are_too_many_is_a_setting(desk):
+    write_batches(desk, [1.0, HEAVY, HEAVY, 1.0])
+
+    with pytest.raises(DataError, match="step 2: the loss of 2 batches in a row is not finite"):
+        trained(desk, SKIP | {"train_config.max_skipped_in_a_row": 2})
+    assert trained(desk, SKIP | {"model_dir": "other", "train_config.max_skipped_in_a_row": 3}).steps == 2
+
+
+def test_a_step_in_between_begins_the_count_anew(desk):
+    write_batches(desk, [1.0, HEAVY] * 4)
+
+    result = trained(desk, SKIP | {"train_config.max_skipped_in_a_row": 2})
+
+    assert (result.steps, result.skipped_batches) == (4, 4)
+
+
+def test_after_the_first_three_only_tenfolds_are_told(desk, caplog):
+    write_batches(desk, [1.0] + [HEAVY] * 15 + [1.0])
+
+    result = trained(desk, SKIP)
+
+    told = warnings_of(caplog)
+    assert result.skipped_batches == 15
+    assert [line.startswith("step 2: the loss is nan on 2 rows") for line in told] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert told[3] == "10 batches skipped, since their loss is not finite"
+
 
 OF_CPU = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1610612736 bytes. Error code 12"
 OF_GPU = "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 15.77 GiB"
@@ -108,12 +183,17 @@ def test_a_device_that_is_full_tells_what_was_asked_for(desk):
     ids=str,
 )
 def test_errors_that_mean_it(error, told):
-    assert is_out_of_memory(error)
-    assert asked_for(error) == told
+    assert shortage(error).startswith(told)
+    assert shortage(error).endswith(" of memory.limit 1GiB were taken")
 
 
 def test_other_errors_do_not():
-    assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    assert shortage(RuntimeError("mat1 and mat2 shapes cannot be multiplied")) is None
+
+
+def shortage(error):
+    with MemoryMonitor(2**30) as monitor:
+        return Failures(Path("run"), None, None, monitor, torch.device("cpu"), None).memory_shortage(error)
 
 
 @pytest.mark.slow

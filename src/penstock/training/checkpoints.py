@@ -1,0 +1,87 @@
+"""Everything of a training run that a checkpoint holds, and how it comes back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torchrec.distributed.model_parallel import DistributedModelParallel
+from torchrec.optim.keyed import KeyedOptimizer
+
+from penstock.checkpoint import Checkpoint, CheckpointStore
+from penstock.config.errors import CheckpointError
+from penstock.distributed.state import load_model_state, load_training_state, training_state
+from penstock.optim.ema import DenseAverages
+from penstock.runtime.world import Resumable, State
+from penstock.training.progress import TrainingProgress
+
+
+@dataclass(slots=True)
+class RunCheckpoints:
+    """Saves and restores one training run."""
+
+    store: CheckpointStore
+    module: DistributedModelParallel
+    optimizer: KeyedOptimizer
+    averages: DenseAverages | None
+    resumables: Mapping[str, Resumable]
+    """What else has a state, by the name of its document in a checkpoint."""
+    documents: Mapping[str, Any]
+    """What every checkpoint of the run says, whatever the step."""
+    best_steps: Callable[[int], tuple[int, ...]] = lambda newest: ()
+    """The best steps before the newest, which stay though they are old."""
+    saved_step: int | None = field(default=None, init=False)
+    """The newest step that has a whole checkpoint."""
+
+    def save(self, progress: TrainingProgress, position: State) -> Path:
+        """Write one checkpoint: whole, or absent. `position` is that after the last row of the last finished batch."""
+        path = self.store.save(
+            progress.step,
+            training_state(self.module, self.optimizer, self.averages),
+            {
+                "progress": progress.state_dict(),
+                "position": [position],
+                "generator": torch.get_rng_state().numpy(),
+                **self.documents,
+                **{name: part.state_dict() for name, part in self.resumables.items()},
+            },
+            protect=self._protected(progress.step),
+        )
+        self.saved_step = progress.step
+        return path
+
+    def restore(
+        self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
+    ) -> None:
+        """Bring everything but the position in the data to where it was; resumables in `without` begin anew."""
+        if optimizer:
+            load_training_state(checkpoint, self.module, self.optimizer, self.averages)
+        else:
+            load_whole_model(checkpoint, self.module)
+        progress.load_state_dict(checkpoint.documents["progress"])
+        for name, part in self.resumables.items():
+            if name in checkpoint.documents and name not in without:
+                part.load_state_dict(checkpoint.documents[name])
+        torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
+        self.saved_step = checkpoint.step
+
+    def remove_stale(self) -> None:
+        """Tidy up what a kill may have come before."""
+        assert self.saved_step is not None
+        self.store.remove_stale(self._protected(self.saved_step))
+
+    def restore_parameters(self, step: int) -> None:
+        """Bring the model, and nothing else, to where it was after a step that is saved."""
+        load_whole_model(self.store.open(step), self.module)
+
+    def _protected(self, newest: int) -> tuple[int, ...]:
+        """Asked only where old checkpoints are removed."""
+        return self.best_steps(newest) if self.store.keep else ()
+
+
+def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:
+    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
+    difference = load_model_state(checkpoint, model)
+    if difference:
+        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")

@@ -1,0 +1,192 @@
+"""The metrics of a run: built for every task, grouped by columns, within their memory."""
+
+import pyarrow as pa
+import pytest
+import yaml
+
+import penstock
+from penstock.config.errors import BudgetExceeded, ConfigError
+from penstock.config.sizes import GIB, MIB
+from penstock.metrics.binary import Accuracy
+from penstock.metrics.exact_auc import ExactAUC
+from penstock.metrics.grouped_auc import GroupedAUC
+from penstock.metrics.wiring import BoundMetric
+from penstock.metrics.xauc import XAUC
+from penstock.run.metrics import (
+    bound_metrics,
+    evaluation_metrics,
+    group_columns,
+    share_metrics,
+    training_metrics,
+)
+from penstock.run.run_file import load_run
+from penstock.runtime.budget import MemoryBudget
+from tests.cli.desk import CLICKS, RUN_FILE, Desk
+from tests.run.training_runs import trained
+
+TOWERS = [
+    {
+        "tower_name": "click",
+        "label_name": "click",
+        "losses": [{"binary_cross_entropy": {}}],
+        "metrics": [{"auc": {}}],
+        "train_metrics": [{"auc": {}, "decay_step": 1}],
+    },
+    {
+        "tower_name": "seconds",
+        "label_name": "seconds",
+        "losses": [{"l2_loss": {}}],
+        "metrics": [{"mean_absolute_error": {}}, {"grouped_xauc": {"grouping_key": "user"}}],
+    },
+]
+ROWS = pa.table({**CLICKS, "seconds": [0.0, 4.0, 0.0, 2.0, 0.0, 8.0]})
+
+
+def two_towers(**changes):
+    """The run file of the desk with a model of two tasks; keys of the second tower by name."""
+    run = yaml.safe_load(RUN_FILE)
+    run["data_config"]["label_fields"] = ["click", "seconds"]
+    run["model_config"] = {
+        "feature_groups": [{"group_name": "all", "feature_names": ["user", "item", "price"]}],
+        "simple_multi_task": {"task_towers": [TOWERS[0], {**TOWERS[1], **changes}]},
+    }
+    return penstock.RunConfig.model_validate(run)
+
+
+def test_every_task_has_its_metrics_under_names_that_end_in_its_tower():
+    model = penstock.build_model(two_towers())
+
+    metrics = evaluation_metrics(model)
+
+    assert {name: (metric.prediction, metric.label) for name, metric in metrics.items()} == {
+        "auc_click": ("probs_click", "click"),
+        "mean_absolute_error_seconds": ("y_seconds", "seconds"),
+        "grouped_xauc_seconds": ("y_seconds", "seconds"),
+    }
+    assert list(training_metrics(model)) == ["auc_click"]
+
+
+def test_a_metric_that_a_task_cannot_have_is_told_with_its_tower():
+    with pytest.raises(ConfigError) as caught:
+        penstock.build_model(two_towers(metrics=[{"auc": {}}]))
+
+    assert str(caught.value) == (
+        "model_config.simple_multi_task.task_towers[1].metrics[0].auc: 'auc' needs the prediction probs1_seconds or "
+        "probs_seconds; this model gives logits_click, probs_click, y_seconds"
+    )
+
+
+def test_a_model_counts_its_metrics_in_a_loop_of_ones_own():
+    run = two_towers()
+    model = penstock.build_model(run)
+    batch = penstock.build_batch(run, ROWS, reserved_columns=["user_id"])
+    predictions = model.predict(batch)
+    model.update_metric(predictions, batch)
+    model.update_train_metric(predictions, batch)
+
+    values = model.compute_metric()
+    expected = (predictions["y_seconds"] - batch.labels["seconds"]).abs().mean().item()
+    assert values["mean_absolute_error_seconds"] == pytest.approx(expected)
+    assert 0 <= values["auc_click"] <= 1
+    assert model.compute_train_metric()["auc_click"] == pytest.approx(values["auc_click"], abs=0.05)
+    assert str(model.compute_metric()["auc_click"]) == "nan"
+
+
+def test_train_metrics_are_in_the_log(desk: Desk):
+    desk.write_run(
+        ("metrics: [{auc: {}}]", "metrics: [{auc: {}}]\n  train_metrics: [{auc: {}, decay_step: 1}]")
+    )
+    done = desk.penstock("train", "run.yaml", "--set", "train_config.log_step_count_steps=1")
+
+    assert done.exit_code == 0, done.stderr
+    assert '"train_metrics": {"auc":' in (desk.folder / "run/log.jsonl").read_text()
+
+
+BY_USER = {"model_config.metrics": [{"auc": {}}, {"grouped_auc": {"grouping_key": "user"}}]}
+BY_ITEM_COLUMN = {"model_config.metrics": [{"grouped_auc": {"grouping_key": "item_id"}}]}
+
+
+def test_a_grouping_key_is_a_feature_or_a_column(desk):
+    by_user, by_item = (load_run(desk.folder / "run.yaml", sets) for sets in (BY_USER, BY_ITEM_COLUMN))
+
+    assert group_columns(by_user, training=False) == {"user": "user_id"}
+    assert group_columns(by_item, training=False) == {"item_id": "item_id"}
+    assert group_columns(by_user, training=True) == {}
+
+
+def test_no_feature_is_called_unread_because_a_metric_groups_by_another(desk, caplog):
+    caplog.set_level("INFO")
+    group_columns(load_run(desk.folder / "run.yaml", BY_USER), training=False)
+
+    assert not [message for message in caplog.messages if "not read" in message]
+
+
+def test_rows_are_grouped_in_evaluation(desk):
+    desk.write_clicks(user_id=[1, 1, 2, 2, 3, 3])
+
+    result = trained(desk, BY_USER)
+
+    assert result.metrics["grouped_auc"] in (0.0, 1 / 3, 2 / 3, 1.0)  # three users, one pair of rows each
+
+
+TEN_MILLION = 10_000_000
+
+
+def bound(**metrics):
+    return {name: BoundMetric(name, metric, "probs", "click") for name, metric in metrics.items()}
+
+
+def planned(limit_bytes, metrics, num_rows=TEN_MILLION):
+    budget = MemoryBudget(limit_bytes)
+    share_metrics(budget, "evaluation metrics", metrics, num_rows)
+    return budget.shares.get("evaluation metrics")
+
+
+def test_metrics_get_what_they_can_use_where_there_is_room():
+    share = planned(64 * GIB, bound(grouped_auc=GroupedAUC(), auc=ExactAUC()))
+
+    assert share.limit_bytes == (240_000_000 + 16 * MIB) + 256 * MIB
+    assert share.setting == "metrics.auc"
+
+
+def test_a_quarter_of_what_is_left_where_room_is_short_and_never_less_than_the_need():
+    metrics = bound(grouped_auc=GroupedAUC(), auc=ExactAUC())
+
+    assert planned(400 * MIB, metrics).limit_bytes == 100 * MIB
+    assert planned(100 * MIB, metrics).limit_bytes == 40 * MIB
+
+
+def test_a_few_sums_find_room_in_what_stays_free():
+    assert planned(GIB, bound(accuracy=Accuracy())) is None
+    assert planned(GIB, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("metrics", "need"),
+    [
+        (
+            {"xauc": XAUC(exact=True), "grouped_auc": GroupedAUC()},
+            "need 786.9MiB at the least, xauc 762.9MiB of it, but only 512MiB of 512MiB are left; leave out exact of",
+        ),
+        (
+            {f"grouped_auc_{tower}": GroupedAUC() for tower in range(25)},
+            "need 600MiB at the least, grouped_auc_0 24MiB of it, but only 512MiB of 512MiB are left; leave out",
+        ),
+    ],
+)
+def test_less_than_the_need_is_told_with_the_metric_that_needs_most(metrics, need):
+    with pytest.raises(BudgetExceeded) as caught:
+        planned(512 * MIB, bound(**metrics))
+
+    most = next(iter(metrics))
+    assert str(caught.value) == f"evaluation metrics {need} metrics.{most}, or raise memory.limit"
+
+
+def test_every_metric_is_told_its_part():
+    metrics = bound(grouped_auc=GroupedAUC(), auc=ExactAUC())
+    share = planned(100 * MIB, metrics)
+
+    bound_metrics(metrics, share, TEN_MILLION)
+
+    assert metrics["grouped_auc"].metric._rows.limit_bytes == 8 * MIB
+    assert metrics["auc"].metric._limit_bytes == 4 * MIB

@@ -1,0 +1,312 @@
+"""What a run that continues, is fine-tuned, evaluated or predicts accepts of a checkpoint."""
+
+import pytest
+
+from penstock.checkpoint import CheckpointStore
+from penstock.config.difference import changed_settings
+from penstock.config.errors import CheckpointError, ConfigError
+from penstock.run.resume import read_param_map, saved_shuffle_rows
+from penstock.training.model_dir import ModelDir
+from tests.run.training_runs import trained
+
+CHECKPOINT = "run/checkpoints/step-2"
+OTHER_PRICE = ('default_value: "0"', 'default_value: "7"')
+PRICE_DIFFERS = (
+    'feature \'price\': default_value differs: "0" in the checkpoint, "7" in this run file; '
+    "train anew, or start from it with --fine_tune_checkpoint"
+)
+COMMANDS = {
+    "continue": ("train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"),
+    "continue without optimizer": (
+        *("train", "run.yaml", "--continue_train", "--ignore_restore_optimizer"),
+        *("--set", "train_config.num_epochs=2"),
+    ),
+    "eval": ("eval", "run.yaml"),
+    "predict": (
+        *("predict", "run.yaml", "--predict_input_path", "clicks.parquet"),
+        *("--predict_output_path", "scores"),
+    ),
+}
+
+
+def continued(desk, *words):
+    return desk.penstock(*COMMANDS["continue"], *words)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+def test_another_meaning_of_a_feature_is_refused(trained_desk, command):
+    trained_desk.write_run(OTHER_PRICE)
+
+    done = trained_desk.penstock(*command)
+
+    assert done.exit_code == 1
+    assert done.stderr == f"error: {CHECKPOINT}: {PRICE_DIFFERS}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+def test_the_same_meaning_is_accepted_however_it_is_written(trained_desk, command):
+    trained_desk.write_run(("num_buckets: 100, embedding_dim: 4}\n  - raw", PLAIN_OPTIONS))
+
+    assert trained_desk.penstock(*command).exit_code == 0
+
+
+PLAIN_OPTIONS = (
+    'num_buckets: 100, embedding_dim: 4, pooling: sum, init_fn: "nn.init.normal_,std=0.5"}\n  - raw'
+)
+
+
+def test_fine_tuning_learns_another_meaning_and_says_so(trained_desk):
+    trained_desk.write_run(OTHER_PRICE)
+
+    done = trained_desk.penstock(
+        "train", "run.yaml", "--model_dir", "new", "--fine_tune_checkpoint", CHECKPOINT
+    )
+
+    assert done.exit_code == 0
+    assert f"fine-tuning from {CHECKPOINT}: feature 'price': default_value differs" in done.stderr
+
+
+def test_a_checkpoint_that_does_not_say_what_its_features_mean(trained_desk):
+    CheckpointStore(trained_desk.folder / "run/checkpoints").save(9, {}, {"progress": {}})
+
+    done = trained_desk.penstock("eval", "run.yaml")
+
+    assert "run/checkpoints/step-9: does not say what its features mean; train anew" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--ignore_restore_optimizer",)], ids=["all", "the model alone"])
+def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_desk, words):
+    trained_desk.write_run(("hidden_units: [4]", "hidden_units: [4, 4]"))
+
+    done = continued(trained_desk, *words)
+
+    assert done.exit_code == 1
+    assert f"{CHECKPOINT}: does not fit this model: " in done.stderr
+
+
+def test_a_run_goes_on_shuffled_as_it_was(trained_desk):
+    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) is None
+    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "run")) == 0
+
+    trained_desk.penstock("train", "run.yaml", "--model_dir", "new", "--set", "data_config.shuffle=true")
+
+    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) > 1
+
+
+def test_shuffling_is_not_begun_on_the_way(trained_desk):
+    done = continued(trained_desk, "--set", "data_config.shuffle=true")
+
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"error: {CHECKPOINT}: was trained without shuffling, which cannot change on the way; "
+        "set data_config.shuffle: false\n"
+    )
+
+
+def test_shuffling_is_not_ended_on_the_way(trained_desk):
+    shuffled = ("--model_dir", "new", "--set", "data_config.shuffle=true")
+    trained_desk.penstock("train", "run.yaml", *shuffled)
+
+    done = continued(trained_desk, *shuffled[:2])
+
+    assert done.stderr == (
+        "error: new/checkpoints/step-2: was trained with shuffling, which cannot change on the way; "
+        "set data_config.shuffle: true\n"
+    )
+
+
+@pytest.mark.parametrize(("keep", "asked"), [(0, False), (1, True)])
+def test_evaluations_are_read_at_a_save_only_where_checkpoints_go(desk, monkeypatch, keep, asked):
+    calls = []
+    monkeypatch.setattr("penstock.run.train.best_step", lambda *_: calls.append(1))
+
+    done = desk.penstock("train", "run.yaml", "--set", f"train_config.keep_checkpoint_max={keep}")
+
+    assert done.exit_code == 0
+    assert (len(calls) > 1) == asked  # once for the result
+
+
+@pytest.mark.parametrize(
+    "dense", ["{sgd_optimizer: {lr: 0.1}}", "{adam_optimizer: {lr: 0.1}, ema: {decay: 0.5}}"]
+)
+def test_other_optimizers_do_not_continue_and_the_cure_that_is_told_works(trained_desk, dense):
+    trained_desk.write_run(("{adam_optimizer: {lr: 0.1}}", dense), ("num_epochs: 1", "num_epochs: 2"))
+
+    refused = continued(trained_desk)
+    anew = continued(trained_desk, "--ignore_restore_optimizer")
+
+    assert refused.exit_code == 1
+    assert f"{CHECKPOINT}: was trained with other optimizers or running means: " in refused.stderr
+    assert "; choose those again, or start them anew with --ignore_restore_optimizer" in refused.stderr
+    assert anew.exit_code == 0, anew.stderr
+
+
+USER = "model.model.embedding_group.tables.embedding_bags.user_emb.weight"
+CUSTOMER = USER.replace("user_emb", "customer_emb")
+CURRENT, OLD = [CUSTOMER, "model.b"], [USER, "model.b"]
+
+RENAMED = (
+    ("id_feature: {feature_name: user, ", "id_feature: {feature_name: customer, "),
+    ("[user, item]}", "[customer, item]}"),
+    ("[user, item, price]", "[customer, item, price]"),
+)
+
+
+def write_map(desk, *lines):
+    desk.write("names.txt", "\n".join(lines) + "\n")
+    return desk.folder / "names.txt"
+
+
+def tuned(desk, **sets):
+    return trained(
+        desk,
+        {
+            "model_dir": "tuned",
+            "train_config.fine_tune_checkpoint": "run/checkpoints/step-2",
+            "train_config.sparse_optimizer": {"sgd_optimizer": {"lr": 0.0}},
+            **sets,
+        },
+    )
+
+
+def test_a_table_starts_from_the_one_that_it_was_called(trained_desk, caplog):
+    trained_desk.write_run(*RENAMED)
+    wide = CUSTOMER.replace("_emb.", "_emb_wide."), USER.replace("_emb.", "_emb_wide.")
+    write_map(trained_desk, "# current old", "", f"{CUSTOMER} {USER}", " ".join(wide))
+
+    result = tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
+
+    old, new = (
+        table(trained_desk, "run/checkpoints/step-2", USER),
+        table(trained_desk, result.checkpoint, CUSTOMER),
+    )
+    assert new.equal(old)
+    assert "missing in the checkpoint" not in caplog.text
+
+
+def test_what_is_not_named_is_listed_as_missing_and_as_left_over(trained_desk, caplog):
+    trained_desk.write_run(*RENAMED)
+    write_map(trained_desk, f"{CUSTOMER} {USER}")
+
+    tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
+
+    assert "missing in the checkpoint: " + CUSTOMER.replace("_emb.", "_emb_wide.") in caplog.text
+    assert "only in the checkpoint: " + USER.replace("_emb.", "_emb_wide.") in caplog.text
+
+
+def test_one_old_table_may_start_two(trained_desk):
+    item = USER.replace("user_emb", "item_emb")
+    write_map(trained_desk, f"{item} {USER}")
+
+    result = tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
+
+    old = table(trained_desk, "run/checkpoints/step-2", USER)
+    assert table(trained_desk, result.checkpoint, USER).equal(old)
+    assert table(trained_desk, result.checkpoint, item).equal(old)
+
+
+def table(desk, checkpoint, name):
+    """A table of a checkpoint, read by any safetensors reader."""
+    from safetensors.torch import load_file
+
+    tensors = load_file(desk.folder / checkpoint / "rank-00000.safetensors")
+    return next(tensor for key, tensor in tensors.items() if key.partition("@")[0] == name)
+
+
+def test_another_shape_is_an_error_that_names_both(trained_desk):
+    write_map(trained_desk, f"{USER} model.output.bias")
+
+    with pytest.raises(CheckpointError) as caught:
+        tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
+
+    assert str(caught.value) == (
+        f"run/checkpoints/step-2: '{USER}' is [100, 4] "
+        "but 'model.model.output.bias', which it is to start from, is [1]"
+    )
+
+
+def test_the_beginning_that_all_names_have_may_be_left_out(tmp_path):
+    (tmp_path / "names.txt").write_text(f"{CUSTOMER.removeprefix('model.')} {USER}\nb b\n")
+
+    assert read_param_map(tmp_path / "names.txt", CURRENT, OLD) == {CUSTOMER: USER, "model.b": "model.b"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("model.b", "line 1: has 1 words; write 'current old'"),
+        ("\nmodel.c model.b", "line 2: the model has no parameter 'model.c'; "),
+        ("model.b model.c", "line 1: the checkpoint has no parameter 'model.c'; "),
+        ("model.b model.b\nb model.b", "line 2: 'b' is there already"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, lines, problem):
+    (tmp_path / "names.txt").write_text(lines)
+
+    with pytest.raises(ConfigError) as caught:
+        read_param_map(tmp_path / "names.txt", CURRENT, OLD)
+
+    assert str(caught.value).startswith("train_config.fine_tune_ckpt_param_map: ")
+    assert problem in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match=r"fine_tune_ckpt_param_map: '.*no.txt' cannot be read"):
+        read_param_map(tmp_path / "no.txt", CURRENT, OLD)
+
+
+BEFORE = {
+    "train_input_path": "monday.parquet",
+    "model_dir": "run",
+    "train_config": {"num_epochs": 1, "dense_optimizer": {"adam_optimizer": {"lr": 0.001}}},
+}
+
+
+def test_the_same_settings_are_not_spoken_of() -> None:
+    assert changed_settings(BEFORE, {**BEFORE, "model_dir": "/there/run"}) is None
+
+
+def test_each_changed_key_with_both_values() -> None:
+    now = {
+        **BEFORE,
+        "train_config": {"num_steps": 9, "dense_optimizer": {"adam_optimizer": {"lr": 0.03}}},
+    }
+
+    assert changed_settings(BEFORE, now) == (
+        "3 changed settings: train_config.num_epochs 1 -> not set, "
+        "train_config.dense_optimizer.adam_optimizer.lr 0.001 -> 0.03, train_config.num_steps not set -> 9"
+    )
+
+
+def test_one_is_one() -> None:
+    assert changed_settings({"a": 1}, {"a": 2}) == "1 changed setting: a 1 -> 2"
+
+
+def test_of_many_five_are_named() -> None:
+    before, now = ({f"key{index}": value for index in range(7)} for value in (1, 2))
+
+    told = changed_settings(before, now)
+
+    assert told is not None
+    assert told.startswith("7 changed settings: key0 1 -> 2, ")
+    assert told.endswith(", key4 1 -> 2 and 2 more")
+
+
+def test_other_files_are_what_new_data_are() -> None:
+    now = {**BEFORE, "train_input_path": "tuesday.parquet", "eval_input_path": "tuesday.parquet"}
+
+    assert changed_settings(BEFORE, now, new_data=True) is None
+    assert changed_settings(BEFORE, now) == (
+        "2 changed settings: train_input_path monday.parquet -> tuesday.parquet, "
+        "eval_input_path not set -> tuesday.parquet"
+    )
+
+
+def test_what_a_run_started_from_decides_nothing_when_it_goes_on() -> None:
+    tuned = {**BEFORE, "train_config": {**BEFORE["train_config"], "fine_tune_checkpoint": "runs/early"}}
+
+    assert changed_settings(tuned, BEFORE) is None
+
+
+def test_a_folder_without_a_run_file_tells_nothing() -> None:
+    assert changed_settings({}, BEFORE) is None
