@@ -128,45 +128,38 @@ def _differences(saved: Meaning, current: Meaning) -> Iterator[str]:
         yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
     for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
         before, now = saved[key], current[key]
-        for name in (*before, *(name for name in now if name not in before)):
+        for name in dict.fromkeys([*before, *now]):
             if name not in now:
                 yield f"{kind} '{name}' is in the checkpoint, but not in this run file"
-            elif name not in before:
+                continue
+            if name not in before:
                 yield f"{kind} '{name}' is in this run file, but not in the checkpoint"
-            else:
-                yield from _in_options(f"{kind} '{name}'", before[name], now[name])
+                continue
+            # The kind of a feature comes first: other differences follow from it.
+            for option in sorted({*before[name], *now[name]}, key=lambda option: (option != "kind", option)):
+                path = f"{kind} '{name}': {option}"
+                yield from _in_value(path, before[name].get(option), now[name].get(option))
 
 
-def _in_options(place: str, saved: Meaning, current: Meaning) -> Iterator[str]:
-    """Differences of one feature or group, that of its kind first: the others follow from it."""
-    for option in sorted(saved.keys() | current.keys(), key=lambda option: (option != "kind", option)):
-        yield from _in_value(f"{place}: {option}", saved.get(option), current.get(option))
-
-
-def _in_value(place: str, saved: Any, current: Any) -> Iterator[str]:
-    """Differences of one value, named down to the item of a list."""
+def _in_value(path: str, saved: Any, current: Any) -> Iterator[str]:
+    """Differences of one value, named down to the item of a list; long values cut to where they begin to differ."""
     if saved == current:
         return
     if isinstance(saved, dict) and isinstance(current, dict):
         for key in sorted(saved.keys() | current.keys()):
-            yield from _in_value(f"{place}['{key}']", saved.get(key), current.get(key))
+            yield from _in_value(f"{path}['{key}']", saved.get(key), current.get(key))
     elif isinstance(saved, list) and isinstance(current, list) and saved and current:
         if len(saved) != len(current):
-            yield f"{place} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
+            yield f"{path} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
         for index, (before, now) in enumerate(zip(saved, current, strict=False)):
-            yield from _in_value(f"{place}[{index}]", before, now)
+            yield from _in_value(f"{path}[{index}]", before, now)
     else:
-        before, now = _shown(saved, current)
-        yield f"{place} differs: {before} in the checkpoint, {now} in this run file"
-
-
-def _shown(saved: Any, current: Any) -> tuple[str, str]:
-    """Both values as text, long ones cut to where they begin to differ."""
-    before, now = json.dumps(saved, ensure_ascii=False), json.dumps(current, ensure_ascii=False)
-    pairs = enumerate(zip(before, now, strict=False))
-    first_place = next((place for place, (mine, other) in pairs if mine != other), 0)
-    start = max(0, first_place - _MAX_SHOWN // 2)
-    return _cut(before, start), _cut(now, start)
+        texts = [json.dumps(value, ensure_ascii=False) for value in (saved, current)]
+        pairs = enumerate(zip(*texts, strict=False))
+        first = next((index for index, (mine, other) in pairs if mine != other), 0)
+        start = max(0, first - _MAX_SHOWN // 2)
+        before, now = (_cut(text, start) for text in texts)
+        yield f"{path} differs: {before} in the checkpoint, {now} in this run file"
 
 
 def _cut(text: str, start: int) -> str:
