@@ -23,7 +23,9 @@ STOPPABLE: dict[str, Any] = {
 
 def stop_after(step: int, number: signal.Signals) -> dict[str, str]:
     """The environment of a process that sends itself a signal in the step after this one, and finds this module."""
-    return {STOP: f"{step} {number.value}", "PYTHONPATH": str(Path(__file__).parents[2])}
+    root = Path(__file__).parents[2]
+    # With src: whichever checkout is installed, this one is tested.
+    return {STOP: f"{step} {number.value}", "PYTHONPATH": f"{root}:{root / 'src'}"}
 
 
 def make() -> Callable[[float, int], float]:
