@@ -192,10 +192,10 @@ def test_a_worker_is_given_up_when_all_take_too_much(
 
 
 def test_one_worker_that_takes_too_much_ends_it(desk: Path):
-    write_games(desk / "raw", [1, 1])[1].write_text("eat 300 600\n")
+    write_games(desk / "raw", [1, 1])[1].write_text("eat 1500 600\n")
     before = workers()
 
-    with MemoryMonitor(tree_bytes() + 200 * MIB, 0.1) as monitor:
+    with MemoryMonitor(tree_bytes() + 600 * MIB, 0.1) as monitor:
         watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
         with pytest.raises(BudgetExceeded, match=r"^preparing takes .* lower preprocessing\.batch_size, or"):
             prepare(section(desk, parallel=True, num_workers=1), watching=watching)

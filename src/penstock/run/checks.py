@@ -152,17 +152,9 @@ def _task_findings(path: KeyPath, task: ModelConfig | TowerOptions) -> Iterator[
             yield Problem(place, f"'{name}' is the name of a loss; choose another")
     for key in ("metrics", "train_metrics"):
         for index, metric in enumerate(getattr(task, key)):
-            if metric.multiclass_auc is not None and task.num_class < 2:
-                message = "needs num_class 2 or more; it is 1: use auc"
-                yield Problem((*path, key, index, "multiclass_auc"), message)
-            top_k = 1 if metric.accuracy is None else metric.accuracy.top_k
-            if top_k > 1 and top_k >= task.num_class:
-                message = (
-                    f"is {top_k}, but with num_class 1 a threshold decides; leave it out"
-                    if task.num_class < 2
-                    else f"is {top_k} of {task.num_class} classes, with which every row would be right; lower it"
-                )
-                yield Problem((*path, key, index, "accuracy", "top_k"), message)
+            name, section = metric.chosen("metric")
+            for inner, message in section.class_problems(task.num_class):
+                yield Problem((*path, key, index, name, *inner), message)
 
 
 def _tower_findings(model: ModelConfig, data: "DataConfig") -> Iterator[Problem]:
