@@ -8,7 +8,6 @@ from pydantic import AfterValidator, NonNegativeFloat, PositiveInt, model_valida
 from penstock.config.errors import Problem
 from penstock.config.section import Legacy, Section, raise_problems
 from penstock.config.sizes import MIB, ByteSize
-from penstock.data.row_cost import CostExpression
 
 
 class Oversize(StrEnum):
@@ -31,7 +30,12 @@ def _error_is_absent(cost: float | str | None) -> float | None:
 
 
 def _expression(text: str | None) -> str | None:
-    return None if text is None else str(CostExpression.parse(text))
+    if text is None:
+        return None
+    # It brings pyarrow, which `schema` and most run files do without.
+    from penstock.data.row_cost import CostExpression
+
+    return str(CostExpression.parse(text))
 
 
 _COST_KEYS = ("sample_cost_field", "sample_cost", "max_batch_rows", "oversize", "null_cost")

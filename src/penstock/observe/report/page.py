@@ -350,10 +350,8 @@ def final_table(runs: Sequence[RunRecord]) -> Part:
     rows.append(
         ["steps", *(f"{run.num_steps:,}" + ", stopped early" * bool(run.stopped_because) for run in runs)]
     )
-    speeds, peaks = (
-        [run.last.get("rows_per_second") for run in runs],
-        [run.memory.get("peak_bytes") for run in runs],
-    )
+    speeds = [run.last.get("rows_per_second") for run in runs]
+    peaks = [run.memory.get("peak_bytes") for run in runs]
     rows.append(["rows/s", *("" if speed is None else f"{speed:,.0f}" for speed in speeds)])
     rows.append(["peak memory", *("" if peak is None else format_size(peak) for peak in peaks)])
     return table(["", *(run.name for run in runs)], rows, "numbers")
