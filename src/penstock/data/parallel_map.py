@@ -1,6 +1,6 @@
 """Record batches -> results of a function that worker processes run, in the order of the source.
 
-For a user's own Python. Features of ours are faster without the copies that other processes need (docs/workers.md).
+For a user's own Python. Features of ours are faster without the copies that other processes need (docs/data.md).
 """
 
 from collections.abc import Callable, Iterator, Sequence
