@@ -29,7 +29,7 @@ __all__ = ["desk", "trained_desk", "trained_run"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 NOT_ALWAYS_THE_SAME = re.compile(
-    r"[\d.]+[KMGT]?i?B\b|pid \d+|checksum \d+|\d+ bytes|\d+%|by -?\d\.\d+|rows \d+ to \d+"
+    r"[\d.]+[KMGT]?i?B\b|worker \d+|pid \d+|checksum \d+|\d+ bytes|\d+%|by -?\d\.\d+|rows \d+ to \d+"
 )
 NUM_MIXED_ROWS = 60_000
 
@@ -139,7 +139,7 @@ SYMPTOMS: dict[str, Provoke] = {
         prepare=lambda folder: Desk(folder).write_clicks("other.parquet", user_id=list("abcdef")),
     ),
     "The vocabulary was changed": exchanging_two_words,
-    "A label is a text": by_command("train run.yaml", clicks={"click": ["no", "yes"] * 3}),
+    "A label is a string": by_command("train run.yaml", clicks={"click": ["no", "yes"] * 3}),
     "A label is neither 0 nor 1": by_command("train run.yaml", clicks={"click": [0, 1, 2, 1, 0, 1]}),
     "A row has no label": by_command("train run.yaml", clicks={"click": [0, 1, None, 1, 0, 1]}),
     "An id has no row in its table": by_command("train run.yaml", clicks={"user_id": [1, 200, 3, 4, 5, 6]}),
@@ -178,7 +178,7 @@ SYMPTOMS: dict[str, Provoke] = {
     ),
     "Row groups are huge": by_command("inspect texts.parquet", prepare=one_large_row_group),
     "A key is unknown": by_command("train run.yaml", ("num_epochs: 1", "num_epoch: 1")),
-    "A module of your own is not found": by_command(
+    "A custom module is not found": by_command(
         "check run.yaml", ("{auc: {}}", '{custom_metric: {place: "own_metrics:Brier"}}')
     ),
 }
