@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.store.merge.inputs import all_bytes, concatenated, load_split, write_batches
-from tests.store.samples import assert_same
 
 import penstock
 from penstock.prep.sections import Preprocessing
+from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches
 from tests.prep.raw import enter_folder
+from tests.readers.batch_files.samples import assert_same
 
 
 def test_everything_is_train_unless_splits_are_given(tmp_path: Path):

@@ -5,7 +5,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tests.store.merge.inputs import write_batches
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
@@ -17,6 +16,7 @@ from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import Manifest
 from penstock.readers.store_schema import ArraySpec, StoreSchema
+from tests.prep.merge.inputs import write_batches
 
 ARRAYS = {
     "strategic_features": np.array([[0.5, -2], [3, np.nan]], np.float32),

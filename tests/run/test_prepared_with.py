@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.merge.inputs import write_batches
 
 import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.run.merge import merge_run, verify_run
+from tests.prep.merge.inputs import write_batches
 from tests.prep.raw import enter_folder
 
 PREPARED: dict[str, Any] = {

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from tests.store.merge.inputs import all_bytes
 
 import penstock
 from penstock.run.merge import VerifyReport, merge_run, verify_run
 from penstock.run.run_config import RunConfig
+from tests.prep.merge.inputs import all_bytes
 from tests.prep.raw import enter_folder
 
 

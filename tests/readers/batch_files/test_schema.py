@@ -61,7 +61,7 @@ def test_the_part_of_a_sample_that_an_array_is():
     }
     with pytest.raises(DataError, match="array 'features' is called like a part of samples; name arrays as"):
         names.parts_of(["board", "features"])
-    assert ArrayNames(features="features").places(["features"]) == {"features": ("features", None)}
+    assert ArrayNames(features="features").parts_of(["features"]) == {"features": ("features", None)}
 
 
 def test_a_schema_survives_json():
