@@ -6,10 +6,12 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -237,14 +239,17 @@ def train_in(folder: Path, resume: bool, kill: Kill | None, say: Connection) -> 
 
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["penstock.run.train", "tests.faults.stateful_run"])
+# A fork server of these tests alone: torch in the one of the whole process would be in the workers of other tests too.
+SERVER = forkserver.ForkServer()
+SERVER.set_forkserver_preload(["penstock.run.train", "tests.faults.stateful_run"])
 
 
 def train(folder: Path, resume: bool = False, kill: Kill | None = None) -> list[str] | None:
     """Train in a process of its own; gives every operation on files in its order, None where it was killed."""
     hear, say = CONTEXT.Pipe(duplex=False)
     process = CONTEXT.Process(target=train_in, args=(folder, resume, kill, say))
-    process.start()
+    with mock.patch.object(forkserver, "connect_to_new_process", SERVER.connect_to_new_process):
+        process.start()
     say.close()
     try:
         seen: list[str] | None = hear.recv()
