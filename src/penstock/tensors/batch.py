@@ -1,5 +1,6 @@
 """Batch: everything a model takes in one step, as tensors."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -13,6 +14,9 @@ from torchrec.streamable import Pipelineable
 from penstock.readers.origin import locate
 from penstock.runtime.world import State
 from penstock.tensors.record_batch import RecordBatchTensor
+
+# torchrec asks torch a question that torch now answers with a warning about its name, once in every process.
+logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
