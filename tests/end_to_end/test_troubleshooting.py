@@ -134,12 +134,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "A column is missing": by_command(
         "train run.yaml", clicks={"user_id": None, "userid": CLICKS["user_id"]}
     ),
-    "A column has two types": by_command(
-        "train run.yaml --train_input_path clicks.parquet,other.parquet",
-        prepare=lambda folder: Desk(folder).write_clicks("other.parquet", user_id=list("abcdef")),
-    ),
     "The vocabulary was changed": exchanging_two_words,
-    "A label is a string": by_command("train run.yaml", clicks={"click": ["no", "yes"] * 3}),
     "A label is neither 0 nor 1": by_command("train run.yaml", clicks={"click": [0, 1, 2, 1, 0, 1]}),
     "A row has no label": by_command("train run.yaml", clicks={"click": [0, 1, None, 1, 0, 1]}),
     "An id has no row in its table": by_command("train run.yaml", clicks={"user_id": [1, 200, 3, 4, 5, 6]}),
@@ -177,14 +172,12 @@ SYMPTOMS: dict[str, Provoke] = {
         prepare=sorted_rows,
     ),
     "Row groups are huge": by_command("inspect texts.parquet", prepare=one_large_row_group),
-    "A key is unknown": by_command("train run.yaml", ("num_epochs: 1", "num_epoch: 1")),
     "A custom module is not found": by_command(
         "check run.yaml", ("{auc: {}}", '{custom_metric: {place: "own_metrics:Brier"}}')
     ),
 }
 
 OF_A_TRAINED_RUN: dict[str, Provoke] = {
-    "The model_dir holds a run already": by_command("train run.yaml"),
     "Data files were replaced in the middle of a run": by_command(
         "train run.yaml --continue_train", clicks={"user_id": [1, 2, 3, 4, 5, 7]}
     ),
@@ -205,14 +198,14 @@ def entries() -> dict[str, str]:
 
 def assert_quoted(title: str, printed: str) -> None:
     """The line that the page quotes is among what was printed, but for numbers that differ from run to run."""
-    [quoted] = re.findall(r"^```\n(.*)\n```$", entries()[title], re.MULTILINE)
+    [quoted] = re.findall(r"^```\n(.*?)(?: \.\.\.)?\n```$", entries()[title], re.MULTILINE)
     assert NOT_ALWAYS_THE_SAME.sub("#", quoted) in NOT_ALWAYS_THE_SAME.sub("#", printed), printed
 
 
 def test_the_page_has_these_entries_and_each_says_what_to_do():
     assert set(entries()) == {*SYMPTOMS, *OF_A_TRAINED_RUN}
     for title, text in entries().items():
-        assert all(f"**{word}:**" in text for word in ("Cause", "Look", "Change")), title
+        assert all(f"**{word}:**" in text for word in ("Cause", "Change")), title
 
 
 @pytest.mark.parametrize("title", SYMPTOMS)
