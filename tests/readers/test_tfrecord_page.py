@@ -17,5 +17,5 @@ def test_every_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: p
 
     results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(page, out=report.append)
 
-    assert results.attempted == 14
+    assert results.attempted == 13
     assert results.failed == 0, "".join(report)
