@@ -12,7 +12,6 @@ import pytest
 
 from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
-from penstock.metrics.auc import AUC
 from penstock.observe.advice import DataPathFacts, advise
 from penstock.run.session import Session
 from penstock.runtime.collectives import OneProcess
@@ -21,7 +20,7 @@ from penstock.runtime.world import World
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import CLICKS, Change, Desk
 from tests.data import worker_functions as functions
-from tests.end_to_end.wrong_input.test_data_files import FROM_CSV, HEADER, cut_in_half
+from tests.end_to_end.wrong_input.test_data_files import FROM_CSV, HEADER
 from tests.end_to_end.wrong_input.test_places import WEIGHTS, flip_a_bit
 from tests.faults.test_workers import ten_batches
 
@@ -87,12 +86,6 @@ def killing_a_worker(_: Desk) -> str:
     return str(caught.value)
 
 
-def giving_logits_to_auc(_: Desk) -> str:
-    with pytest.raises(PenstockError) as caught:
-        AUC().update([-1.5, 0.3, 2.0], [0, 0, 1])
-    return str(caught.value)
-
-
 def exchanging_two_words(desk: Desk) -> str:
     words = ("num_buckets: 100, embedding_dim: 4}\n  - id_feature: {feature_name: item", "")
     known = 'vocab_list: ["{}", "{}", "3", "4", "5", "6"], embedding_dim: 4}}\n  - id_feature: {{feature_name: item'
@@ -108,21 +101,10 @@ def sorted_rows(folder: Path) -> None:
     pq.write_table(table, folder / "clicks.parquet", row_group_size=1_000)
 
 
-def one_large_row_group(folder: Path) -> None:
-    texts = pa.DictionaryArray.from_arrays(np.zeros(3_000_000, np.int8), ["word" * 25])
-    pq.write_table(
-        pa.table({"text": texts}), folder / "texts.parquet", row_group_size=3_000_000, store_schema=False
-    )
-
-
 SYMPTOMS: dict[str, Provoke] = {
-    "A stage does not fit": by_command(
-        "train run.yaml", ("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 16GiB")
-    ),
     "The tables do not fit": by_command(
         "train run.yaml", ('user_id", num_buckets: 100', 'user_id", num_buckets: 1000000000')
     ),
-    "The limit is below what Python takes": by_command("train run.yaml", ("limit: 8GiB", "limit: 100MiB")),
     "More memory was taken than allowed": more_memory_than_the_limit,
     "Memory runs out in a step": by_command(
         "train run.yaml",
@@ -130,7 +112,6 @@ SYMPTOMS: dict[str, Provoke] = {
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,
-    "A file is cut short": by_command("train run.yaml", prepare=cut_in_half),
     "A column is missing": by_command(
         "train run.yaml", clicks={"user_id": None, "userid": CLICKS["user_id"]}
     ),
@@ -153,7 +134,6 @@ SYMPTOMS: dict[str, Provoke] = {
         ("num_epochs: 1", "num_epochs: 1\n  mixed_precision: FP16"),
         clicks={"price": [0.5, 1.5, 70_000.0, 2.5, 3.5, 4.5]},
     ),
-    "A metric was given logits": giving_logits_to_auc,
     "A metric is undefined": by_command("train run.yaml", clicks={"click": [1] * 6}),
     "A metric reads what the model does not give": by_command(
         "train run.yaml", ("binary_cross_entropy", "l2_loss")
@@ -164,14 +144,12 @@ SYMPTOMS: dict[str, Provoke] = {
     "A row of a CSV file has another number of columns": by_command(
         "train run.yaml", *FROM_CSV, csv="1,2,3.5,0\n1,2,3.5\n1,2,,1\n"
     ),
-    "Batches are of one kind": by_command("inspect clicks.parquet", prepare=sorted_rows),
     "The shuffle mixes little": by_command(
         "train run.yaml",
         ("batch_size: 4", "batch_size: 4000\n  shuffle: true\n  shuffle_buffer: 1MiB"),
         ("eval_input_path: clicks.parquet\n", ""),
         prepare=sorted_rows,
     ),
-    "Row groups are huge": by_command("inspect texts.parquet", prepare=one_large_row_group),
     "A custom module is not found": by_command(
         "check run.yaml", ("{auc: {}}", '{custom_metric: {place: "own_metrics:Brier"}}')
     ),
