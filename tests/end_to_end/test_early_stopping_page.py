@@ -68,4 +68,4 @@ def test_every_command_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_the_example_goes_through_every_stage() -> None:
-    assert [words[0] for words, _ in commands()] == ["sample-data", "train", "eval", "eval", "train", "eval"]
+    assert [words[0] for words, _ in commands()] == ["sample-data", "train", "eval", "train", "eval"]
