@@ -103,7 +103,7 @@ def test_every_command_prints_what_the_page_shows(place: Workplace) -> None:
 def test_the_first_section_goes_through_every_stage() -> None:
     names = [words[0] for words, _ in commands()]
 
-    assert names == ["sample-data", "prep", "merge", "merge", "inspect", "train", "eval"]
+    assert names == ["sample-data", "prep", "merge", "merge", "train", "eval"]
 
 
 def test_the_table_has_every_key_with_its_default() -> None:

@@ -112,18 +112,10 @@ SYMPTOMS: dict[str, Provoke] = {
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,
-    "A column is missing": by_command(
-        "train run.yaml", clicks={"user_id": None, "userid": CLICKS["user_id"]}
-    ),
     "The vocabulary was changed": exchanging_two_words,
     "A label is neither 0 nor 1": by_command("train run.yaml", clicks={"click": [0, 1, 2, 1, 0, 1]}),
     "A row has no label": by_command("train run.yaml", clicks={"click": [0, 1, None, 1, 0, 1]}),
     "An id has no row in its table": by_command("train run.yaml", clicks={"user_id": [1, 200, 3, 4, 5, 6]}),
-    "Rows were left out": by_command(
-        "train run.yaml",
-        ("batch_size: 4", "batch_size: 4\n  bad_rows: quarantine"),
-        clicks={"user_id": [1, 200, 3, 4, 5, 6]},
-    ),
     "The loss is not finite": by_command(
         "train run.yaml",
         ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fields: [weight]"),
