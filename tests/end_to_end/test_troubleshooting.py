@@ -18,7 +18,7 @@ from penstock.runtime.collectives import OneProcess
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import World
 from tests.cli.conftest import desk, trained_desk, trained_run
-from tests.cli.desk import CLICKS, Change, Desk
+from tests.cli.desk import Change, Desk
 from tests.data import worker_functions as functions
 from tests.end_to_end.wrong_input.test_data_files import FROM_CSV, HEADER
 from tests.end_to_end.wrong_input.test_places import WEIGHTS, flip_a_bit
