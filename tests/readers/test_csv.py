@@ -9,9 +9,9 @@ import pytest
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
-from penstock.readers.framing import CsvRecords
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import read_blocks
+from penstock.readers.record_index import CsvRecords
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share

@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import record_index
-from penstock.readers.csv import CsvForm, CsvParser
+from penstock.readers.csv import CsvForm, CsvSurvey
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.framing import CsvRecords, Framing, Lines
 from penstock.readers.reading import read_blocks
-from penstock.readers.record_index import index_records, scan_records
+from penstock.readers.record_index import CsvRecords, Lines, RecordIndex, index_text, scan_text
 from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.text_decoder import TextSurvey
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
@@ -63,10 +61,9 @@ def _counting(make: Callable[..., object], calls: list[object]) -> Callable[...,
 def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
     """Two columns of text, with chunks much smaller than usual."""
     framing = CsvRecords(",")
-    index = scan_records(file, 0, framing, 0, chunk_bytes)
+    index = RecordIndex.of(0, scan_text(file, 0, framing, chunk_bytes))
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
-    parser = CsvParser((CsvForm(file.path, ("a", "b"), 0, ","),), columns)
-    return TextSurvey((file,), (index,), framing, parser, 1, 1)
+    return CsvSurvey((file,), (index,), framing, columns, 1, 1, (CsvForm(file.path, ("a", "b"), 0, ","),))
 
 
 @quiet
@@ -124,16 +121,13 @@ def test_a_quote_that_is_never_closed_names_its_record(tmp_path: Path) -> None:
         with pytest.raises(
             DataError, match=f"a.csv: the record at byte {byte} ends inside quotes; close them"
         ):
-            scan_records(file, 0, CsvRecords(","), 0)
+            scan_text(file, 0, COMMAS)
 
 
 def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
     file = _file(tmp_path / "a.csv", b"1\n" + b"x" * 50 + b"\n2\n3\n")
-    index = scan_records(file, 0, CsvRecords(","), 0, chunk_bytes=8)
 
-    assert index.offsets.tolist() == [0, 2]
-    assert index.num_bytes.tolist() == [2, 55]
-    assert index.num_records.tolist() == [1, 3]
+    assert scan_text(file, 0, COMMAS, chunk_bytes=8) == [(0, 2, 1), (2, 55, 3)]
 
 
 def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
@@ -165,15 +159,16 @@ def test_rows_of_a_compressed_file_are_read_without_starting_over(
     assert len(opened) == 2
 
 
-def _index(file: DataFile, folder: Path, framing: Framing = COMMAS) -> list[int]:
-    return index_records(file, 0, framing, folder).num_records.tolist()
+def _index(file: DataFile, folder: Path, framing: CsvRecords = COMMAS) -> list[int]:
+    (index,) = index_text([file], [0], framing, folder)
+    return index.num_records.tolist()
 
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The files that were gone through."""
     calls: list[object] = []
-    monkeypatch.setattr(record_index, "scan_records", _counting(scan_records, calls))
+    monkeypatch.setattr(record_index, "scan_text", _counting(scan_text, calls))
     return calls
 
 

@@ -13,47 +13,78 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN, ROW_FIELD, row_ids
-from penstock.readers.record_index import CHUNK_BYTES, RecordIndex, TextFile, kept_index, sample_texts
+from penstock.readers.indexed_files import IndexedSurvey, ParseCost, declared_types
+from penstock.readers.origin import ROW_COLUMN, ROW_FIELD
+from penstock.readers.quarantine import refuse_row
+from penstock.readers.record_index import (
+    CHUNK_BYTES,
+    Framing,
+    RecordIndex,
+    TextFile,
+    index_records,
+    sample_records,
+)
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import TextSurvey
 from penstock.readers.tfrecord_columns import (
+    ANY_LENGTH,
     DECLARE,
     KIND_NAMES,
     ExampleParser,
+    Feature,
     UnusableRecord,
+    parse_schema,
     record_ends,
     unusable,
 )
-from penstock.readers.tfrecord_kernels import (
-    BYTES_KIND,
-    FLOAT_KIND,
-    INT64_KIND,
-    TORN,
-    find_records,
-    list_features,
-)
-from penstock.readers.tfrecord_schema import ANY_LENGTH, Feature, parse_fields, parse_schema
+from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND, MISSING, TORN
 
 _MAX_RECORD_BYTES = 2**31 - 1
 """What protobuf allows, and what the offsets of cells are counted in."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _OFFSET_BYTES = 4
-_FEATURES_AT_ONCE = 4096
+_MAX_KEYS = 65_536
+"""That a sampled part of a file may have."""
+_TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
+
+
+@dataclass(frozen=True)
+class TFRecordSurvey(IndexedSurvey):
+    """The records of the files, and how they are parsed."""
+
+    parser: ExampleParser
+
+    @property
+    def cost(self) -> ParseCost:
+        return self.parser.cost
+
+    def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
+        return self.parser.parse(text, file_index, first_row, num_records)
 
 
 def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
     """Index the records; columns that `input_fields` does not declare are found from records."""
-    survey = _survey(files, wanted, parse_fields(reading.resolved_input_fields()))
+    declared: dict[str, Feature] = {}
+    for name, value_type in declared_types(reading).items():
+        length = ANY_LENGTH if pa.types.is_list(value_type) else None
+        item_type = value_type.value_type if length else value_type
+        is_flat = not pa.types.is_nested(item_type)
+        # Maps, and lists of lists, stay strings: the features split them.
+        declared[name] = Feature(_name_of(item_type), length) if is_flat else Feature("string")
+    survey = _survey(files, wanted, declared)
     project(survey.columns, wanted.columns, files[0].path)
     return survey
+
+
+def _name_of(value_type: Any) -> str:
+    return {"float": "float32", "double": "float64"}.get(str(value_type), str(value_type))
 
 
 def survey_tfrecord_with(files: Sequence[DataFile], wanted: Wanted, schema: Mapping[str, Any]) -> Survey:
@@ -69,24 +100,26 @@ def survey_tfrecord_with(files: Sequence[DataFile], wanted: Wanted, schema: Mapp
 def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Feature]) -> Survey:
     framing = TFRecordFraming()
     indexes = tuple(
-        kept_index(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
+        index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
     )
-    sample = _look_at(files, sample_texts(files, indexes, framing))
+    sample = _look_at(files, sample_records(files, indexes, framing))
     features = _columns(files, wanted, declared, sample)
 
     def refuse(bad: UnusableRecord, file_index: int, row: int, feature: str | None) -> None:
         # After a bad frame it is unknown where the next record begins: no quarantine helps.
+        path = files[file_index].path
         if wanted.quarantine is not None and not bad.is_frame:
-            wanted.quarantine.put(row_ids(file_index, row, 1)[0].as_py(), bad.problem, column=feature)
+            refuse_row(wanted.quarantine, path, file_index, row, bad.problem, column=feature)
             return
         offset = _offset_of(files[file_index], indexes[file_index], row)
         subject = "" if feature is None else f"feature '{feature}': "
-        raise DataError(
-            f"{files[file_index].path}: record {row} at byte {offset}: {subject}{bad.problem}"
-        ) from bad
+        raise DataError(f"{path}: record {row} at byte {offset}: {subject}{bad.problem}") from bad
 
     parser = ExampleParser(features, refuse)
-    return TextSurvey(tuple(files), indexes, framing, parser, sample.row_bytes(features), sample.record_bytes)
+    row_bytes = sample.row_bytes(features)
+    return TFRecordSurvey(
+        tuple(files), indexes, framing, parser.columns, row_bytes, sample.record_bytes, parser
+    )
 
 
 def _columns(
@@ -114,24 +147,18 @@ def _columns(
 # Where records stand.
 
 
-class TFRecordFraming:
+class TFRecordFraming(Framing):
     """The framing of TFRecord files; their bytes have been indexed, so that all headers were whole once."""
 
     name = "tfrecord"
 
-    def whole_records(self, text: bytes | memoryview, is_all: bool) -> tuple[int, int]:
-        """Where the last whole record ends, and how many there are up to there."""
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         ends = self._ends(text)
         ends = ends[ends <= len(text)]
         last = int(ends[-1]) if ends.size else 0
         return len(text) if is_all else last, len(ends)
 
-    def ends_inside(self, text: bytes | memoryview) -> bool:
-        """Never: there are no quotes."""
-        return False
-
     def starts(self, text: bytes | memoryview) -> Int64Array:
-        """Where each record begins."""
         return np.insert(self._ends(text)[:-1], 0, 0)
 
     def _ends(self, text: bytes | memoryview) -> Int64Array:
@@ -143,8 +170,8 @@ class TFRecordFraming:
             ) from bad
 
 
-def scan_file(file: DataFile, checksum: int) -> RecordIndex:
-    """Go from header to header through a file.
+def scan_file(file: DataFile) -> list[tuple[int, int, int]]:
+    """Go from header to header through a file: the offset, the bytes and the records of each chunk.
 
     A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read.
     """
@@ -155,14 +182,14 @@ def scan_file(file: DataFile, checksum: int) -> RecordIndex:
             try:
                 num_records, num_bytes = _next_chunk(source, offset, content)
             except UnusableRecord as bad:
-                if row + bad.row == 0 and source.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                if row + bad.row == 0 and content.startswith(_GZIP_MAGIC):
                     problem = "is compressed with gzip; give it a name that ends with .gz"
                     raise DataError(f"{file.path}: {problem}") from bad
-                at = _end_of_records(source, offset, bad.row)
+                at = offset + sum(record_ends(content, bad.row)[-1:].tolist())
                 raise DataError(f"{file.path}: record {row + bad.row} at byte {at}: {bad.problem}") from bad
             chunks.append((offset, num_bytes, num_records))
             offset, row = offset + num_bytes, row + num_records
-    return RecordIndex.of(checksum, chunks)
+    return chunks
 
 
 def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int]:
@@ -179,22 +206,14 @@ def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int
     return 1, int(ends[0])
 
 
-def _end_of_records(source: TextFile, offset: int, num_records: int) -> int:
-    """Where so many records end, all of one chunk, the first of which begins at an offset."""
-    ends = np.zeros(num_records + 1, np.int64)
-    content = np.frombuffer(source.read(offset, CHUNK_BYTES), np.uint8)
-    find_records(content, ends[1:], np.zeros(4, np.int64))
-    return offset + int(ends[-1])
-
-
 def _offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
     """The byte at which a record begins; for messages only, since it reads the file."""
     ends = np.cumsum(index.num_records)
     chunk = int(np.searchsorted(ends, row, side="right"))
+    offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
     with closing(TextFile(file)) as source:
-        return _end_of_records(
-            source, int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
-        )
+        content = source.read(offset, int(index.num_bytes[chunk]))
+    return offset + sum(record_ends(content, num_before)[-1:].tolist())
 
 
 # Which features records have.
@@ -206,27 +225,34 @@ class _Found:
 
     files: dict[int, str] = field(default_factory=dict)
     """For each kind of list the first file that has it."""
-    min_values: int = 2**62
-    max_values: int = 0
+    is_one: bool = True
+    """Whether all records that have it have one value."""
     num_values: int = 0
     num_bytes: int = 0
     is_utf8: bool = True
 
+    def add(self, values: Any, present: Any) -> None:
+        """Look at the lists of some records, and which records have one."""
+        lengths = pc.list_value_length(values).to_numpy()
+        self.is_one &= bool((lengths[present] == 1).all())
+        self.num_values += int(lengths.sum())
+        if pa.types.is_binary(values.type.value_type):
+            self.num_bytes += pc.sum(pc.binary_length(values.values)).as_py() or 0
+            try:
+                values.values.cast(pa.string())
+            except pa.ArrowInvalid:
+                self.is_utf8 = False
+
     def feature(self, name: str) -> Feature:
-        """One value if all records that have it have one, else a list of any length."""
         if len(self.files) > 1:
             (kind, file), (other_kind, other_file) = list(self.files.items())[:2]
             raise DataError(
                 f"feature '{name}' holds {KIND_NAMES[kind]} in {file} but {KIND_NAMES[other_kind]} in "
                 f"{other_file}; write all records with one type"
             )
-        types = {
-            BYTES_KIND: "string" if self.is_utf8 else "bytes",
-            FLOAT_KIND: "float32",
-            INT64_KIND: "int64",
-        }
-        is_one = self.min_values == self.max_values == 1
-        return Feature(types[next(iter(self.files))], None if is_one else ANY_LENGTH)
+        found_type = _TYPES[next(iter(self.files))]
+        is_string = found_type == "bytes" and self.is_utf8
+        return Feature("string" if is_string else found_type, None if self.is_one else ANY_LENGTH)
 
 
 @dataclass(slots=True)
@@ -261,47 +287,28 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
     Records that cannot be used are passed over: reading reports where they are.
     """
     sample = _Sample()
+
+    def pass_over(bad: UnusableRecord, file_index: int, *_: Any) -> None:
+        sample.problem = f"{files[file_index].path}: {bad.problem}"
+
     for file_index, text in texts:
-        path = files[file_index].path
-        data, num_rows = np.frombuffer(text, np.uint8), len(record_ends(text))
-        table, failure = np.empty((_FEATURES_AT_ONCE, 5), np.int64), np.zeros(4, np.int64)
-        num_features = list_features(data, num_rows, table, failure)
-        if num_features > len(table):
-            table = np.empty((num_features, 5), np.int64)
-            list_features(data, num_rows, table, failure)
-        if failure[0]:
-            sample.problem = f"{path}: {unusable(failure).problem}"
-        known: dict[bytes, _Found] = {}
-        for begin, end, kind, num_values, num_bytes in table[:num_features].tolist():
-            key = text[begin:end]
-            if key not in known:
-                known[key] = sample.found.setdefault(_name(key, path), _Found())
-            found = known[key]
-            found.files.setdefault(kind, path)
-            found.min_values = min(found.min_values, num_values)
-            found.max_values = max(found.max_values, num_values)
-            found.num_values += num_values
-            found.num_bytes += num_bytes
+        path, num_rows = files[file_index].path, len(record_ends(text))
+        features: dict[str, Feature] = {}
+        keys = ExampleParser({}, pass_over).locate(text, file_index, 0, num_rows, _MAX_KEYS)
+        for begin, end, kind in keys.tolist():
+            try:
+                name = text[begin:end].decode()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}: has a feature whose name is not UTF-8: {text[begin:end]!r}"
+                ) from error
+            features.setdefault(name, Feature(_TYPES[kind], ANY_LENGTH))
+            sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
+        parser = ExampleParser(features, pass_over)
+        cells = parser.locate(text, file_index, 0, num_rows)
+        rows = parser.take(text, cells, file_index, 0)
+        for i, name in enumerate(features):
+            sample.found[name].add(rows.column(i), cells[:, i, 0] != MISSING)
         sample.num_rows += num_rows
         sample.record_bytes = max(sample.record_bytes, len(text) // max(1, num_rows))
-        _check_utf8(sample, text, num_rows)
     return sample
-
-
-def _name(key: bytes, path: str) -> str:
-    try:
-        return key.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: has a feature whose name is not UTF-8: {key!r}") from error
-
-
-def _check_utf8(sample: _Sample, text: bytes, num_rows: int) -> None:
-    """Note which features hold bytes that are not UTF-8."""
-    names = [name for name, found in sample.found.items() if found.is_utf8 and [*found.files] == [BYTES_KIND]]
-    parser = ExampleParser({name: Feature("bytes", ANY_LENGTH) for name in names}, lambda *_: None)
-    columns: Any = parser.parse(memoryview(text), 0, 0, num_rows).columns
-    for name, column in zip(names, columns, strict=True):
-        try:
-            column.flatten().cast(pa.string())
-        except pa.ArrowInvalid:
-            sample.found[name].is_utf8 = False

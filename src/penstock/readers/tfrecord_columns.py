@@ -1,19 +1,21 @@
-"""Records of tf.train.Example -> Arrow columns, and why a record cannot be used.
+"""Records of tf.train.Example -> Arrow columns: what these hold, how they are filled, and why a record cannot be used.
 
-`ExampleParser` locates the wanted features of all rows (their cells), counts their values, allocates, and fills.
+`ExampleParser` locates the features of all rows (their cells), counts their values, allocates, and fills.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.readers.text_decoder import ParseCost
+from penstock.config.errors import ConfigError, Problem
+from penstock.config.nearest import hint
+from penstock.readers.indexed_files import ParseCost
 from penstock.readers.tfrecord_kernels import (
     BYTES_KIND,
     DATA_CHECK,
@@ -35,8 +37,8 @@ from penstock.readers.tfrecord_kernels import (
     take_numbers,
     take_scalars,
 )
-from penstock.readers.tfrecord_schema import ANY_LENGTH, Feature
 
+ANY_LENGTH: Literal["any"] = "any"
 KIND_NAMES = {BYTES_KIND: "bytes", FLOAT_KIND: "floats", INT64_KIND: "int64s"}
 DECLARE = "declare its type in a schema, or in the input_fields of a run file"
 _AGAIN = "copy or write the file again"
@@ -44,6 +46,13 @@ _SHOWN = 60
 _REMEMBERED_KEYS = 4096
 _BITS: dict[int, Any] = {FLOAT_KIND: np.uint32, INT64_KIND: np.int64}
 _NUMBERS: dict[int, Any] = {FLOAT_KIND: pa.float32(), INT64_KIND: pa.int64()}
+_INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+_KINDS = {
+    **dict.fromkeys(_INTEGERS, INT64_KIND),
+    **dict.fromkeys(("float32", "float64"), FLOAT_KIND),
+    **dict.fromkeys(("string", "bytes"), BYTES_KIND),
+}
+"""Which list of a tf.train.Feature holds a type."""
 
 _LIST_BYTES_PER_TEXT_BYTE = {BYTES_KIND: 6, FLOAT_KIND: 3, INT64_KIND: 16}
 """What the values of lists take at most, and once more while they are cast: a packed int64 may stand in one byte,
@@ -53,6 +62,99 @@ _STRING_BYTES_PER_TEXT_BYTE = 2
 _CELL_BYTES, _SCALAR_BYTES = 8, 2 * 9
 _COUNT_BYTES = 24
 """The lengths, sizes and offsets of a row of a column of lists or strings."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What one column holds.
+
+    >>> Feature("float32", 3).arrow_type
+    FixedSizeListType(fixed_size_list<item: float>[3])
+    """
+
+    type: str
+    """bool, int8 to int64, uint8 to uint32, float32, float64, string (UTF-8), or bytes."""
+    length: int | Literal["any"] | None = None
+    """None: one value; a number: a list of so many; "any": a list of any length."""
+    default: Any = None
+    """For rows that do not have it; None: null, or where any length will do, an empty list."""
+
+    def __post_init__(self) -> None:
+        if self.type not in _KINDS:
+            raise ValueError(f"the type '{self.type}' is unknown; {hint(self.type, _KINDS)}")
+        length: Any = self.length
+        if length not in (None, ANY_LENGTH) and not (isinstance(length, int) and length > 0):
+            raise ValueError(f'the length {self.length!r} is neither a number above 0 nor "{ANY_LENGTH}"')
+        if self.default is not None:
+            try:
+                pa.scalar(self.default_value, self.arrow_type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+                raise ValueError(f"the default {self.default!r} is no {self.arrow_type}") from error
+
+    @property
+    def kind(self) -> int:
+        return _KINDS[self.type]
+
+    @property
+    def value_type(self) -> Any:
+        return pa.type_for_alias("binary" if self.type == "bytes" else self.type)
+
+    @cached_property
+    def arrow_type(self) -> Any:
+        if self.length is None:
+            return self.value_type
+        return pa.list_(self.value_type, -1 if self.length == ANY_LENGTH else self.length)
+
+    @property
+    def default_value(self) -> Any:
+        """The default for a row: one value stands for as many as a list of fixed length has."""
+        is_one_of_many = isinstance(self.length, int) and not isinstance(self.default, list | tuple)
+        return [self.default] * self.length if is_one_of_many else self.default  # type: ignore[operator]
+
+
+def parse_schema(schema: Mapping[str, Any]) -> dict[str, Feature]:
+    """The columns of a schema in Python; all problems at once.
+
+    "int64" is one value, ("float32", 10) a list of ten, ["int64"] a list of any length, and ("int64", (), 0) one
+    value that is 0 where it is missing.
+
+    >>> parse_schema({"label": "int64", "features": ("float32", 10)})["features"]
+    Feature(type='float32', length=10, default=None)
+    """
+    features: dict[str, Feature] = {}
+    problems: list[Problem] = []
+    for name, declared in schema.items():
+        try:
+            features[name] = _parse_feature(declared)
+        except ValueError as error:
+            problems.append(Problem(f"schema['{name}']", str(error)))
+    if problems:
+        raise ConfigError(problems)
+    return features
+
+
+def _parse_feature(declared: Any) -> Feature:
+    match declared:
+        case Feature():
+            return declared
+        case str(type_name):
+            return Feature(type_name)
+        case [str(type_name)] if isinstance(declared, list):
+            return Feature(type_name, ANY_LENGTH)
+        case (str(type_name), length, *default) if isinstance(declared, tuple) and len(default) <= 1:
+            if isinstance(length, tuple | list):  # a shape, of no number or of one
+                if len(length) > 1:
+                    raise ValueError(
+                        f"the shape {length!r} has several dimensions; give the number of values, and reshape"
+                    )
+                length = length[0] if length else None
+            return Feature(type_name, length, *default)
+    raise ValueError(
+        f'{declared!r} is not a type; write "int64", ("float32", 10), ["int64"] or ("int64", (), 0) with a default'
+    )
+
+
+# Records.
 
 
 @dataclass(eq=False)
@@ -85,10 +187,10 @@ def unusable(failure: NDArray[np.int64], kinds: NDArray[np.int64] | None = None)
     return UnusableRecord(row, problem, column, is_frame=reason in (LENGTH_CHECK, TORN))
 
 
-def record_ends(content: bytes | memoryview) -> NDArray[np.int64]:
+def record_ends(content: bytes | memoryview, max_records: int | None = None) -> NDArray[np.int64]:
     """The ends of the records that begin in the bytes; the last may lie outside of them, a header be cut off."""
-    ends = np.empty(len(content) // (HEADER_BYTES + FOOTER_BYTES) + 1, np.int64)
-    failure = np.zeros(4, np.int64)
+    most = len(content) // (HEADER_BYTES + FOOTER_BYTES) + 1 if max_records is None else max_records
+    ends, failure = np.empty(most, np.int64), np.zeros(4, np.int64)
     num_records = find_records(np.frombuffer(content, np.uint8), ends, failure)
     if num_records < 0:
         raise unusable(failure)
@@ -97,7 +199,7 @@ def record_ends(content: bytes | memoryview) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class ExampleParser:
-    """Turns records into columns: a `RecordParser` of indexed files."""
+    """Turns records into columns."""
 
     features: dict[str, Feature]
     refuse: Callable[[UnusableRecord, int, int, str | None], None]
@@ -110,35 +212,69 @@ class ExampleParser:
     @cached_property
     def cost(self) -> ParseCost:
         """The records, their cells, and the columns."""
-        per_record = 0
-        for feature in self.features.values():
+        per_record, per_text_byte = 0, 1
+        features = self.features.values()
+        for feature in features:
             if feature.length is None and feature.kind != BYTES_KIND:
                 per_record += _CELL_BYTES + _SCALAR_BYTES
             else:
-                length = 0 if feature.length in (None, ANY_LENGTH) else int(feature.length or 0)
+                length = feature.length if isinstance(feature.length, int) else 0
                 per_record += _CELL_BYTES + _COUNT_BYTES + 2 * 8 * length
-        features = self.features.values()
-        lists = {feature.kind for feature in features if feature.length is not None}
-        has_strings = any(feature.kind == BYTES_KIND and feature.length is None for feature in features)
-        per_text_byte = 1 + sum(_LIST_BYTES_PER_TEXT_BYTE[kind] for kind in lists)
-        return ParseCost(per_text_byte + (_STRING_BYTES_PER_TEXT_BYTE if has_strings else 0), per_record)
+        for kind in {feature.kind for feature in features if feature.length is not None}:
+            per_text_byte += _LIST_BYTES_PER_TEXT_BYTE[kind]
+        if any(feature.kind == BYTES_KIND and feature.length is None for feature in features):
+            per_text_byte += _STRING_BYTES_PER_TEXT_BYTE
+        return ParseCost(per_text_byte, per_record)
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.int64]:
+        return np.array([feature.kind for feature in self.features.values()], np.int64)
+
+    @cached_property
+    def _keys(self) -> tuple[Any, Any, Any]:
+        """The names of the columns: their bytes, where each begins, and a hash table."""
+        names = [name.encode() for name in self.features]
+        key_data = np.frombuffer(b"".join(names), np.uint8)
+        key_offsets = np.cumsum([0, *map(len, names)])
+        slots = np.full(1 << (2 * len(names)).bit_length(), -1)
+        fill_slots(key_data, key_offsets, slots)
+        return key_data, key_offsets, slots
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """So many records of a file; `first_row` is the row of the first of them in the file."""
+        cells = self.locate(text, file_index, first_row, num_records)
+        return self.take(text, cells, file_index, first_row)
+
+    def locate(
+        self,
+        text: bytes | memoryview,
+        file_index: int,
+        first_row: int,
+        num_records: int,
+        max_found: int = 0,
+    ) -> Any:
+        """The cells of all rows; with `max_found`, also so many keys that are no column, and their kinds."""
         data = np.frombuffer(text, np.uint8)
         cells = np.empty((num_records, len(self.features), 2), np.int32)
-        remembered = np.full((_REMEMBERED_KEYS, 3), -1)
-        failure = np.zeros(4, np.int64)
+        found = np.full((max_found, 3), -1)
+        num_found = 0
+        remembered, failure = np.full((_REMEMBERED_KEYS, 3), -1), np.zeros(4, np.int64)
         row = start = 0
         while True:
-            arguments = (*self._keys, self._kinds, remembered, cells[row:], failure)
-            if locate(data, start, num_records - row, *arguments) >= 0:
+            tables = (remembered, cells[row:], found[num_found:], failure)
+            if locate(data, start, self._keys, self._kinds, *tables) >= 0:
                 break
             failure[1] += row
             bad = unusable(failure, self._kinds)
             self._refuse(bad, file_index, first_row)
             cells[bad.row, :, 0] = MISSING
-            row, start = bad.row + 1, int(record_ends(text)[bad.row])
+            row, start = bad.row + 1, int(record_ends(text, bad.row + 1)[bad.row])
+            num_found = np.count_nonzero(found[:, 0] >= 0)
+        return cells if max_found == 0 else found[found[:, 0] >= 0]
+
+    def take(self, text: bytes | memoryview, cells: Any, file_index: int, first_row: int) -> pa.RecordBatch:
+        """The values of located cells."""
+        data = np.frombuffer(text, np.uint8)
         while True:
             try:
                 return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
@@ -149,20 +285,6 @@ class ExampleParser:
     def _refuse(self, bad: UnusableRecord, file_index: int, first_row: int) -> None:
         feature = None if bad.column < 0 else list(self.features)[bad.column]
         self.refuse(bad, file_index, first_row + bad.row, feature)
-
-    @cached_property
-    def _kinds(self) -> NDArray[np.int64]:
-        return np.array([feature.kind for feature in self.features.values()], np.int64)
-
-    @cached_property
-    def _keys(self) -> tuple[Any, ...]:
-        """The names of the columns as `locate` takes them: their bytes, where each begins, and a hash table."""
-        names = [name.encode() for name in self.features]
-        key_data = np.frombuffer(b"".join(names), np.uint8)
-        key_offsets = np.cumsum([0, *map(len, names)])
-        slots = np.full(1 << (2 * len(names)).bit_length(), -1)
-        fill_slots(key_data, key_offsets, slots)
-        return key_data, key_offsets, slots
 
     def _take_columns(self, data: Any, cells: Any) -> list[Any]:
         """The columns of all rows; raises UnusableRecord for the first value that does not fit."""
