@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import HAS_CHANGED, IndexedSurvey, ParseCost, declared_types, join_types
+from penstock.readers.indexed_files import HAS_CHANGED, IndexedSurvey, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_records
 from penstock.readers.sections import ReadingSection
@@ -67,10 +66,23 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
         known[name] = pa.string() if pa.types.is_nested(declared) else declared
     sampled = ((forms[index], text) for index, text in sample_records(files, indexes, framing))
     types, row_bytes, text_row_bytes = _sample_columns(sampled, columns, known)
-    schema = pa.schema(list(types.items()))
     return CsvSurvey(
-        tuple(files), indexes, framing, schema, row_bytes, text_row_bytes, tuple(forms), wanted.quarantine
+        tuple(files),
+        indexes,
+        framing,
+        pa.schema(list(types.items())),
+        row_bytes,
+        text_row_bytes,
+        parse_costs(forms, len(columns)),
+        tuple(forms),
+        wanted.quarantine,
     )
+
+
+def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
+    """The text, its cells as Arrow's parser holds them, and the columns."""
+    num_cells = max(len(form.names) for form in forms)
+    return _COPIES_OF_TEXT, _CELL_BYTES * num_cells + _VALUE_BYTES * (num_columns + 1)
 
 
 def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> CsvForm:
@@ -156,12 +168,6 @@ class CsvSurvey(IndexedSurvey):
 
     forms: tuple[CsvForm, ...]
     quarantine: Quarantine | None = None
-
-    @cached_property
-    def cost(self) -> ParseCost:
-        """The text, its cells as Arrow's parser holds them, and the columns."""
-        num_cells = max(len(form.names) for form in self.forms)
-        return ParseCost(_COPIES_OF_TEXT, _CELL_BYTES * num_cells + _VALUE_BYTES * (len(self.columns) + 1))
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         form = self.forms[file_index]

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -80,17 +80,6 @@ def join_types(first: Any, second: Any) -> Any:
     return pa.string()
 
 
-class ParseCost(NamedTuple):
-    """What parsing takes at most, text and columns together."""
-
-    per_text_byte: int
-    per_record: int
-
-    def of(self, text_bytes: Counts, num_records: Counts) -> Counts:
-        """Bytes for one text, or for each of many."""
-        return self.per_text_byte * text_bytes + self.per_record * num_records
-
-
 @dataclass(frozen=True)
 class IndexedSurvey(Survey):
     """The chunks of the files, and how their records are read."""
@@ -103,11 +92,12 @@ class IndexedSurvey(Survey):
     """Of a row in memory, from samples all over the files."""
     text_row_bytes: int
     """Of a row as it stands in the files: the largest mean of a sampled part."""
+    costs: tuple[int, int]
+    """What parsing takes at most, text and columns together: for each byte of text, and for each record."""
 
-    @property
-    @abstractmethod
-    def cost(self) -> ParseCost:
-        """What parsing takes."""
+    def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
+        """What parsing takes: for one text, or for each of many."""
+        return self.costs[0] * text_bytes + self.costs[1] * num_records
 
     @abstractmethod
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
@@ -153,7 +143,7 @@ class IndexedSurvey(Survey):
     def least_bytes(self) -> int:
         """A few rows must fit a piece of a chunk."""
         text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
-        return _COPIES * self.cost.of(text_bytes, text_bytes // self.text_row_bytes)
+        return _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
 
     @cached_property
     def ample_bytes(self) -> int:
@@ -162,7 +152,9 @@ class IndexedSurvey(Survey):
 
     @cached_property
     def _whole_chunk_bytes(self) -> int:
-        costs = [self.cost.of(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes]
+        costs = [
+            self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
+        ]
         return max(self.least_bytes, _COPIES * int(max(costs)))
 
     @cached_property
@@ -209,7 +201,7 @@ class IndexedDecoder(BlockDecoder):
                 continue
             for piece in self._pieces(file_index, chunk):
                 first, end = max(first_row - row, 0), min(end_row - row, piece.num_records)
-                needed_bytes = self._survey.cost.of(len(piece.text), piece.num_records)
+                needed_bytes = self._survey.parse_bytes(len(piece.text), piece.num_records)
                 for start, stop, text in self._fitting(piece, file_index, first, end):
                     needed_bytes = min(needed_bytes, self._max_needed_bytes)
                     self._lease.move_on(needed_bytes, retained_bytes=needed_bytes)
@@ -224,7 +216,7 @@ class IndexedDecoder(BlockDecoder):
         offset, num_bytes, num_records = (
             int(column[chunk]) for column in (index.offsets, index.num_bytes, index.num_records)
         )
-        needed_bytes = self._survey.cost.of(num_bytes, num_records)
+        needed_bytes = self._survey.parse_bytes(num_bytes, num_records)
         if needed_bytes <= self._max_needed_bytes:
             content = text.read(offset, num_bytes)
             if len(content) == num_bytes:
@@ -242,10 +234,10 @@ class IndexedDecoder(BlockDecoder):
         self, piece: TextPiece, file_index: int, first: int, end: int
     ) -> Iterator[tuple[int, int, memoryview]]:
         """Records of a piece, in parts that take half of the share at most: first record, end, and text."""
-        cost = self._survey.cost
+        parse_bytes = self._survey.parse_bytes
         if first >= end:
             return
-        fits = cost.of(len(piece.text), piece.num_records) <= self._max_needed_bytes
+        fits = parse_bytes(len(piece.text), piece.num_records) <= self._max_needed_bytes
         if fits and end - first == piece.num_records:
             yield first, end, piece.text
             return
@@ -253,7 +245,7 @@ class IndexedDecoder(BlockDecoder):
         starts = np.append(self._survey.framing.starts(piece.text), len(piece.text))
         if len(starts) != piece.num_records + 1:
             raise DataError(f"{path}: {HAS_CHANGED}")
-        needed_bytes = cost.of(starts, np.arange(len(starts)))
+        needed_bytes = parse_bytes(starts, np.arange(len(starts)))
         while first < end:
             limit_bytes = needed_bytes[first] + self._max_needed_bytes
             stop = min(end, int(np.searchsorted(needed_bytes, limit_bytes, side="right")) - 1)

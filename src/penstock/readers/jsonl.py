@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import IndexedSurvey, ParseCost, declared_types, join_types
+from penstock.readers.indexed_files import IndexedSurvey, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_records
 from penstock.readers.sections import ReadingSection
@@ -59,8 +59,21 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     if sample.num_rows:
         content_bytes = sum(sample.content_bytes.get(name, 0) for name in columns.names)
         row_bytes = _SAMPLED_VALUE_BYTES * (len(columns) + 1) + -(-content_bytes // sample.num_rows)
-    sizes = (row_bytes, sample.text_row_bytes)
-    return JsonSurvey(tuple(files), indexes, framing, columns, *sizes, read_columns, wanted.quarantine)
+    # The text, its values as Arrow's parser holds them, and the columns.
+    has_lists = any(pa.types.is_nested(value_type) for value_type in columns.types)
+    num_cast = sum(read_columns.field(field.name).type != field.type for field in columns)
+    record_bytes = _VALUE_BYTES * (len(columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
+    return JsonSurvey(
+        tuple(files),
+        indexes,
+        framing,
+        columns,
+        row_bytes,
+        sample.text_row_bytes,
+        (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes),
+        read_columns,
+        wanted.quarantine,
+    )
 
 
 def _data_start(file: DataFile) -> int:
@@ -164,15 +177,6 @@ class JsonSurvey(IndexedSurvey):
     """The columns as Arrow reads them."""
     quarantine: Quarantine | None = None
 
-    @cached_property
-    def cost(self) -> ParseCost:
-        """The text, its values as Arrow's parser holds them, and the columns."""
-        has_lists = any(pa.types.is_nested(value_type) for value_type in self.columns.types)
-        pairs = zip(self.columns.types, self.read_columns.types, strict=True)
-        num_cast = sum(given != read for given, read in pairs)
-        per_record = _VALUE_BYTES * (len(self.columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
-        return ParseCost(_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, per_record)
-
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """All lines at once, or one by one where Arrow cannot read them."""
         rows = self._read(text)
@@ -248,13 +252,8 @@ def _convert(value: object, given_type: Any) -> Any:
     match value:
         case None:
             return None
-        case str() if types.is_string(given_type):
-            value.encode()  # lone surrogates are no string
-            return value
-        case float() if types.is_string(given_type):
-            return pa.scalar(value).cast(pa.string()).as_py()
         case _ if types.is_string(given_type):
-            return json.dumps(value, ensure_ascii=False)
+            return _as_string(value)
         case list() if types.is_map(given_type):
             for pair in value:
                 if not isinstance(pair, dict) or pair.get("key") is None:
@@ -278,3 +277,15 @@ def _convert(value: object, given_type: Any) -> Any:
             return float(value)
     how = ', which is written as [{"key": ..., "value": ...}, ...]' if types.is_map(given_type) else ""
     raise ValueError(f"is not {given_type}{how}")
+
+
+def _as_string(value: object) -> str:
+    """A string as it is; anything else as it is written."""
+    if isinstance(value, str):
+        value.encode()  # lone surrogates are no string
+        return value
+    return (
+        str(pa.scalar(value).cast(pa.string()))
+        if isinstance(value, float)
+        else json.dumps(value, ensure_ascii=False)
+    )

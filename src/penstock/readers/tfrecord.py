@@ -20,7 +20,7 @@ from penstock.config.nearest import hint
 from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import IndexedSurvey, ParseCost, declared_types
+from penstock.readers.indexed_files import IndexedSurvey, declared_types
 from penstock.readers.origin import ROW_COLUMN, ROW_FIELD
 from penstock.readers.quarantine import refuse_row
 from penstock.readers.record_index import (
@@ -60,10 +60,6 @@ class TFRecordSurvey(IndexedSurvey):
     """The records of the files, and how they are parsed."""
 
     parser: ExampleParser
-
-    @property
-    def cost(self) -> ParseCost:
-        return self.parser.cost
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         return self.parser.parse(text, file_index, first_row, num_records)
@@ -118,7 +114,7 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
     parser = ExampleParser(features, refuse)
     row_bytes = sample.row_bytes(features)
     return TFRecordSurvey(
-        tuple(files), indexes, framing, parser.columns, row_bytes, sample.record_bytes, parser
+        tuple(files), indexes, framing, parser.columns, row_bytes, sample.record_bytes, parser.costs, parser
     )
 
 

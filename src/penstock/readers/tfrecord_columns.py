@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
-from penstock.readers.indexed_files import ParseCost
 from penstock.readers.tfrecord_kernels import (
     BYTES_KIND,
     DATA_CHECK,
@@ -209,8 +208,8 @@ class ExampleParser:
     def columns(self) -> pa.Schema:
         return pa.schema([(name, feature.arrow_type) for name, feature in self.features.items()])
 
-    @cached_property
-    def cost(self) -> ParseCost:
+    @property
+    def costs(self) -> tuple[int, int]:
         """The records, their cells, and the columns."""
         per_record, per_text_byte = 0, 1
         features = self.features.values()
@@ -224,7 +223,7 @@ class ExampleParser:
             per_text_byte += _LIST_BYTES_PER_TEXT_BYTE[kind]
         if any(feature.kind == BYTES_KIND and feature.length is None for feature in features):
             per_text_byte += _STRING_BYTES_PER_TEXT_BYTE
-        return ParseCost(per_text_byte, per_record)
+        return per_text_byte, per_record
 
     @cached_property
     def _kinds(self) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ compiled loops measure and write the records of many rows at once, into files th
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -52,7 +52,12 @@ def write_tfrecord(
         for final in paths
     ]
     try:
-        _write(staged, rows, is_compressed=paths[0].endswith(_GZIP_SUFFIX))
+        with ExitStack() as stack:
+            targets: list[Any] = [stack.enter_context(pa.OSFile(staging, "wb")) for staging in staged]
+            if paths[0].endswith(_GZIP_SUFFIX):
+                streams = [pa.CompressedOutputStream(target, "gzip") for target in targets]
+                targets = [stack.enter_context(stream) for stream in streams]
+            _write(targets, rows)
         for staging, final in zip(staged, paths, strict=True):
             os.replace(staging, final)
     except OSError as error:
@@ -69,36 +74,32 @@ def _paths(path: str, files: int, compression: str | None) -> list[str]:
         raise ConfigError.at("files", f"is {files}; rows are written to 1 file or more")
     if compression not in (None, "gzip"):
         raise ConfigError.at("compression", f"is {compression!r}; known: 'gzip'")
-    if compression == "gzip" and not path.endswith(_GZIP_SUFFIX):
+    is_gzip = path.endswith(_GZIP_SUFFIX)
+    if compression == "gzip" and not is_gzip:
         raise ConfigError.at(
             "compression", f"is 'gzip', but '{path}' does not end with .gz, which tells readers so"
         )
     if files == 1:
         return [path]
-    is_gzip = path.endswith(_GZIP_SUFFIX)
     stem, suffix = os.path.splitext(path.removesuffix(_GZIP_SUFFIX))
     suffix += _GZIP_SUFFIX if is_gzip else ""
     return [f"{stem}-{index:05}-of-{files:05}{suffix}" for index in range(files)]
 
 
-def _write(paths: list[str], rows: Rows, is_compressed: bool) -> None:
+def _write(targets: Sequence[Any], rows: Rows) -> None:
     num_rows = 0
-    with ExitStack() as stack:
-        targets: list[Any] = [stack.enter_context(pa.OSFile(path, "wb")) for path in paths]
-        if is_compressed:
-            targets = [stack.enter_context(pa.CompressedOutputStream(target, "gzip")) for target in targets]
-        for table in _tables(rows):
-            for index, target in enumerate(targets):
-                # Each file gets its share of all rows so far, so that all files stay equally long.
-                shard = Shard(index, len(targets))
-                first_before, end_before = shard.bounds(num_rows)
-                first, end = shard.bounds(num_rows + table.num_rows)
-                part = table.slice(first - first_before, (end - end_before) - (first - first_before))
-                row_bytes = max(1, part.nbytes // max(1, part.num_rows))
-                chunk_rows = max(1, min(_MAX_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
-                for chunk in part.to_batches(max_chunksize=chunk_rows):
-                    target.write(_encoded(chunk))
-            num_rows += table.num_rows
+    for table in _tables(rows):
+        for index, target in enumerate(targets):
+            # Each file gets its share of all rows so far, so that all files stay equally long.
+            shard = Shard(index, len(targets))
+            first_before, end_before = shard.bounds(num_rows)
+            first, end = shard.bounds(num_rows + table.num_rows)
+            part = table.slice(first - first_before, (end - end_before) - (first - first_before))
+            row_bytes = max(1, part.nbytes // max(1, part.num_rows))
+            chunk_rows = max(1, min(_MAX_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
+            for chunk in part.to_batches(max_chunksize=chunk_rows):
+                target.write(_encoded(chunk))
+        num_rows += table.num_rows
 
 
 def _tables(rows: Rows) -> Iterator[pa.Table]:
@@ -170,7 +171,7 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
     kinds: list[int] = []
     row_offsets: list[NDArray[np.int64]] = []
     absent: list[NDArray[np.bool_]] = []
-    integers, floats = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
+    numbers: dict[int, list[Any]] = {kind: [np.empty(0, bits)] for kind, bits in _BITS.items()}
     byte_ends, content = [np.zeros(1, np.int64)], [np.empty(0, np.uint8)]
     counts = {INT64_KIND: 0, FLOAT_KIND: 0, BYTES_KIND: 0}
     num_bytes = 0
@@ -186,7 +187,7 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
         kinds.append(kind)
         if kind != BYTES_KIND:
             plain = np.ascontiguousarray(values.fill_null(0).to_numpy(zero_copy_only=False))
-            (floats if kind == FLOAT_KIND else integers).append(plain.view(_BITS[kind]))
+            numbers[kind].append(plain.view(_BITS[kind]))
             continue
         _, ends, data = values.buffers()
         value_ends = np.frombuffer(ends, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
@@ -199,8 +200,7 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
         np.array(kinds, np.int64),
         np.array(absent, np.bool_).reshape(-1, num_rows),
         np.array(row_offsets, np.int64).reshape(-1, num_rows + 1),
-        np.concatenate(integers),
-        np.concatenate(floats),
+        *(np.concatenate(numbers[kind]) for kind in (INT64_KIND, FLOAT_KIND)),
         np.concatenate(byte_ends),
         np.concatenate(content),
     )
