@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -220,9 +221,10 @@ def _connected(root: str, endpoint_url: str | None, region: str | None) -> tuple
         endpoint = urlsplit(address if not address or "://" in address else f"//{address}")
         address = f"{endpoint.netloc}{endpoint.path.rstrip('/')}"
         region = options.get("region") or region
+        scheme: Any = options.get("scheme") or endpoint.scheme or "https"
         filesystem = pa_fs.S3FileSystem(
             endpoint_override=address or None,
-            scheme=options.get("scheme") or endpoint.scheme or "https",
+            scheme=scheme,
             region=region or (_DEFAULT_REGION if address else pa_fs.resolve_s3_region(uri.authority)),
             anonymous=options.get("anonymous", "false").lower() in ("", "1", "true"),
             connect_timeout=CONNECT_TIMEOUT_SECONDS,

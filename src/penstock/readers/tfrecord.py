@@ -181,7 +181,7 @@ def scan_file(file: DataFile) -> list[tuple[int, int, int]]:
                 if row + bad.row == 0 and content.startswith(_GZIP_MAGIC):
                     problem = "is compressed with gzip; give it a name that ends with .gz"
                     raise DataError(f"{file.path}: {problem}") from bad
-                at = offset + sum(record_ends(content, bad.row)[-1:].tolist())
+                at = offset + _bytes_before(content, bad.row)
                 raise DataError(f"{file.path}: record {row + bad.row} at byte {at}: {bad.problem}") from bad
             chunks.append((offset, num_bytes, num_records))
             offset, row = offset + num_bytes, row + num_records
@@ -209,7 +209,11 @@ def _offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
     offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
     with closing(TextFile(file)) as source:
         content = source.read(offset, int(index.num_bytes[chunk]))
-    return offset + sum(record_ends(content, num_before)[-1:].tolist())
+    return offset + _bytes_before(content, num_before)
+
+
+def _bytes_before(content: bytes, row: int) -> int:
+    return int(record_ends(content, row)[-1]) if row else 0
 
 
 # Which features records have.

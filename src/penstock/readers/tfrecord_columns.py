@@ -96,7 +96,8 @@ class Feature:
 
     @property
     def value_type(self) -> Any:
-        return pa.type_for_alias("binary" if self.type == "bytes" else self.type)
+        alias: Any = "binary" if self.type == "bytes" else self.type
+        return pa.type_for_alias(alias)
 
     @cached_property
     def arrow_type(self) -> Any:
@@ -268,7 +269,7 @@ class ExampleParser:
             self._refuse(bad, file_index, first_row)
             cells[bad.row, :, 0] = MISSING
             row, start = bad.row + 1, int(record_ends(text, bad.row + 1)[bad.row])
-            num_found = np.count_nonzero(found[:, 0] >= 0)
+            num_found = int(np.count_nonzero(found[:, 0] >= 0))
         return cells if max_found == 0 else found[found[:, 0] >= 0]
 
     def take(self, text: bytes | memoryview, cells: Any, file_index: int, first_row: int) -> pa.RecordBatch:

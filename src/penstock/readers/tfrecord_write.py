@@ -133,19 +133,16 @@ def _table_of_arrays(arrays: Mapping[str, Any]) -> pa.Table:
         values = np.asarray(given)
         if values.ndim not in (1, 2):
             raise DataError.at(f"has {values.ndim} dimensions; reshape it to rows and values", column=name)
+        first = next(iter(columns), name)
+        if columns and len(values) != len(columns[first]):
+            counts = f"'{first}' has {len(columns[first])} rows but '{name}' has {len(values)}"
+            raise DataError(f"{counts}; all arrays need as many")
         try:
             flat = pa.array(values.reshape(-1))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError.at(
-                f"has type {values.dtype}, which cannot be written: {error}", column=name
-            ) from error
+            problem = f"has type {values.dtype}, which cannot be written: {error}"
+            raise DataError.at(problem, column=name) from error
         columns[name] = flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    first = next(iter(columns), "")
-    for name, column in columns.items():
-        if len(column) != len(columns[first]):
-            raise DataError(
-                f"'{first}' has {len(columns[first])} rows but '{name}' has {len(column)}; all arrays need as many"
-            )
     return pa.table(columns)
 
 
@@ -204,9 +201,9 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
         np.concatenate(byte_ends),
         np.concatenate(content),
     )
-    list_bytes, features_bytes = np.empty((num_rows, len(keys)), np.int64), np.empty(num_rows, np.int64)
-    out = np.empty(_measure(columns, list_bytes, features_bytes), np.uint8)
-    _encode(columns, list_bytes, features_bytes, out)
+    sizes = (np.empty((num_rows, len(keys)), np.int64), np.empty(num_rows, np.int64))
+    out = np.empty(_measure(columns, *sizes), np.uint8)
+    _encode(columns, *sizes, out)
     return out.data
 
 
@@ -233,10 +230,7 @@ def _values(name: str, array: Any, kind: int) -> tuple[Any, NDArray[np.int64]]:
 
 # Compiled. `columns`: the bytes of the keys, where each begins, kinds, which rows lack each feature, which values each
 # row has, then the values of all columns: int64, float32 as bits, where bytes end (after a 0), and bytes. `_measure`
-# says how many bytes each list and each record takes, so that `_encode` can write every size before what it is of.
-
-_ABSENT = -1  # the size of a list that a record does not have
-_ONE, _TWO = 0x0A, 0x12  # tags of the fields 1 and 2; that of a kind is 8 * kind + 2
+# says what all values and records take, so that `_encode` can write every size before what it is of.
 
 
 @view_kernel
@@ -255,36 +249,32 @@ def _sized_bytes(size: Any) -> Any:
 
 
 @view_kernel
-def _packed_bytes(kind: Any, integers: Any, first: Any, end: Any) -> Any:
-    size = 4 * (end - first)
-    if kind == INT64_KIND:
-        size = 0
-        for i in range(first, end):
-            size += _varint_bytes(integers[i])
-    return size
+def _list_bytes(kind: Any, values_bytes: Any) -> Any:
+    """What a list takes without its own tag: bytes stand one by one, numbers packed, no number as nothing."""
+    return values_bytes if kind == BYTES_KIND or values_bytes == 0 else _sized_bytes(values_bytes)
 
 
 @view_kernel
-def _measure(columns: Any, list_bytes: Any, features_bytes: Any) -> Any:
-    """Fill the size of each list (-1: absent) and of each row's Features; returns the bytes of all records."""
+def _measure(columns: Any, values_bytes: Any, features_bytes: Any) -> Any:
+    """Fill the bytes of each row's values, by column, and of its Features; returns the bytes of all records."""
     _, key_offsets, kinds, absent, row_offsets, integers, _, byte_ends, _ = columns
     total = 0
     for row in range(len(features_bytes)):
         features_bytes[row] = 0
         for column in range(len(kinds)):
-            list_bytes[row, column] = _ABSENT
             if absent[column, row]:
                 continue
-            first, end = row_offsets[column, row], row_offsets[column, row + 1]
-            size = 0
-            if kinds[column] == BYTES_KIND:
+            kind, first, end = kinds[column], row_offsets[column, row], row_offsets[column, row + 1]
+            size = 4 * (end - first) if kind == FLOAT_KIND else 0
+            if kind == BYTES_KIND:
                 for i in range(first, end):
                     size += _sized_bytes(byte_ends[i + 1] - byte_ends[i])
-            elif first < end:
-                size = _sized_bytes(_packed_bytes(kinds[column], integers, first, end))
-            list_bytes[row, column] = size
+            elif kind == INT64_KIND:
+                for i in range(first, end):
+                    size += _varint_bytes(integers[i])
+            values_bytes[row, column] = size
             entry_bytes = _sized_bytes(key_offsets[column + 1] - key_offsets[column])
-            entry_bytes += _sized_bytes(_sized_bytes(size))
+            entry_bytes += _sized_bytes(_sized_bytes(_list_bytes(kind, size)))
             features_bytes[row] += _sized_bytes(entry_bytes)
         total += HEADER_BYTES + _sized_bytes(features_bytes[row]) + FOOTER_BYTES
     return total
@@ -301,8 +291,8 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 
 @view_kernel
-def _put_tag(out: Any, at: Any, tag: Any, size: Any) -> Any:
-    out[np.uint64(at)] = np.uint8(tag)
+def _put_tag(out: Any, at: Any, field: Any, size: Any) -> Any:
+    out[np.uint64(at)] = np.uint8(8 * field + 2)
     return _put_varint(out, at + 1, np.uint64(size))
 
 
@@ -315,35 +305,34 @@ def _put_word(out: Any, at: Any, word: Any, num_bytes: Any) -> Any:
 
 @view_kernel
 def _put_bytes(out: Any, at: Any, content: Any, begin: Any, end: Any) -> Any:
+    """These bytes as a field 1."""
+    at = _put_tag(out, at, 1, end - begin)
     for i in range(end - begin):
         out[np.uint64(at + i)] = content[np.uint64(begin + i)]
     return at + end - begin
 
 
 @view_kernel
-def _encode(columns: Any, list_bytes: Any, features_bytes: Any, out: Any) -> None:
+def _encode(columns: Any, values_bytes: Any, features_bytes: Any, out: Any) -> None:
     """Write the records that were measured."""
-    keys, key_offsets, kinds, _, row_offsets, integers, floats, byte_ends, content = columns
+    keys, key_offsets, kinds, absent, row_offsets, integers, floats, byte_ends, content = columns
     at = 0
     for row in range(len(features_bytes)):
         record = at
-        at = _put_tag(out, record + HEADER_BYTES, _ONE, features_bytes[row])
+        at = _put_tag(out, record + HEADER_BYTES, 1, features_bytes[row])
         for column in range(len(kinds)):
-            size, kind = list_bytes[row, column], kinds[column]
-            if size == _ABSENT:
+            if absent[column, row]:
                 continue
-            key_bytes = key_offsets[column + 1] - key_offsets[column]
-            at = _put_tag(out, at, _ONE, _sized_bytes(key_bytes) + _sized_bytes(_sized_bytes(size)))
-            at = _put_tag(out, at, _ONE, key_bytes)
-            at = _put_bytes(out, at, keys, key_offsets[column], key_offsets[column + 1])
-            at = _put_tag(out, at, _TWO, _sized_bytes(size))
-            at = _put_tag(out, at, 8 * kind + 2, size)
-            first, end = row_offsets[column, row], row_offsets[column, row + 1]
-            if kind != BYTES_KIND and first < end:
-                at = _put_tag(out, at, _ONE, _packed_bytes(kind, integers, first, end))
-            for i in range(first, end):
+            kind, key, key_end = kinds[column], key_offsets[column], key_offsets[column + 1]
+            size = _list_bytes(kind, values_bytes[row, column])
+            at = _put_tag(out, at, 1, _sized_bytes(key_end - key) + _sized_bytes(_sized_bytes(size)))
+            at = _put_bytes(out, at, keys, key, key_end)
+            at = _put_tag(out, at, 2, _sized_bytes(size))
+            at = _put_tag(out, at, kind, size)
+            if kind != BYTES_KIND and size > 0:
+                at = _put_tag(out, at, 1, values_bytes[row, column])
+            for i in range(row_offsets[column, row], row_offsets[column, row + 1]):
                 if kind == BYTES_KIND:
-                    at = _put_tag(out, at, _ONE, byte_ends[i + 1] - byte_ends[i])
                     at = _put_bytes(out, at, content, byte_ends[i], byte_ends[i + 1])
                 elif kind == FLOAT_KIND:
                     at = _put_word(out, at, floats[i], 4)
