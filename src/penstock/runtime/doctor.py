@@ -30,7 +30,7 @@ TORCHMETRICS: Final = "1.0.3"
 """Newer ones break torchrec's own metrics."""
 PACKAGES: Final = ("torch", "torchrec", "fbgemm-gpu", "fbgemm-gpu-cpu", "torchmetrics")
 MODULES: Final = (
-    *("numpy", "pyarrow", "numba", "pydantic", "google.protobuf", "yaml", "psutil"),
+    *("numpy", "pyarrow", "numba", "pydantic", "yaml", "psutil"),
     *("torch", "fbgemm_gpu", "torchrec"),
 )
 MIN_MEMORY: Final = 1 * GIB
