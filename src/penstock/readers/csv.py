@@ -96,6 +96,8 @@ def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> 
         cells = next(csv.reader([text[start:end].decode()], delimiter=reading.delimiter), [])
     except UnicodeDecodeError as error:
         raise DataError(f"{file.path}: is not UTF-8 text; is it CSV?") from error
+    except csv.Error as error:
+        raise DataError(f"{file.path}: the first row: {error}; is a quote unbalanced?") from error
     if reading.with_header:
         return CsvForm(file.path, tuple(cells), mark_bytes + end, reading.delimiter)
     names = tuple(field.input_name for field in reading.resolved_input_fields())
