@@ -8,15 +8,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from tests.readers.protobuf_example import example_class
 from tests.readers.tfrecord_samples import read, write_records
 
-Example = example_class()
+_PROTO = """
+name: "example.proto" package: "p" syntax: "proto3"
+message_type { name: "BytesList" field { name: "value" number: 1 type: TYPE_BYTES label: LABEL_REPEATED } }
+message_type { name: "FloatList" field { name: "value" number: 1 type: TYPE_FLOAT label: LABEL_REPEATED } }
+message_type { name: "Int64List" field { name: "value" number: 1 type: TYPE_INT64 label: LABEL_REPEATED } }
+message_type {
+  name: "Feature"
+  oneof_decl { name: "kind" }
+  field { name: "bytes_list" number: 1 type: TYPE_MESSAGE type_name: ".p.BytesList" oneof_index: 0 }
+  field { name: "float_list" number: 2 type: TYPE_MESSAGE type_name: ".p.FloatList" oneof_index: 0 }
+  field { name: "int64_list" number: 3 type: TYPE_MESSAGE type_name: ".p.Int64List" oneof_index: 0 }
+}
+message_type {
+  name: "Features"
+  field { name: "feature" number: 1 type: TYPE_MESSAGE type_name: ".p.Features.FeatureEntry" label: LABEL_REPEATED }
+  nested_type {
+    name: "FeatureEntry"
+    field { name: "key" number: 1 type: TYPE_STRING }
+    field { name: "value" number: 2 type: TYPE_MESSAGE type_name: ".p.Feature" }
+    options { map_entry: true }
+  }
+}
+message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".p.Features" } }
+"""
+_POOL = descriptor_pool.DescriptorPool()
+_POOL.Add(text_format.Parse(_PROTO, descriptor_pb2.FileDescriptorProto()))
+Example: Any = message_factory.GetMessageClass(_POOL.FindMessageTypeByName("p.Example"))
 SCHEMA = {"a": ["int64"], "b": ["float32"], "c": ["bytes"]}
 LISTS = {"a": "int64_list", "b": "float_list", "c": "bytes_list"}
 
@@ -87,8 +113,8 @@ def test_any_bytes(
     tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any], changes: list[tuple[int, int, str]]
 ):
     data = bytearray(serialized(row))
-    for place, byte, change in changes:
-        at = place % (len(data) + 1)
+    for position, byte, change in changes:
+        at = position % (len(data) + 1)
         data[at : at + (change != "add")] = b"" if change == "drop" else bytes([byte])
     path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", bytes(data))
     expected = by_protobuf(bytes(data))
