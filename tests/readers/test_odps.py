@@ -106,11 +106,10 @@ def test_a_table_that_changed_between_save_and_resume(service: Service) -> None:
         open_path(f"{CLICKS}/pt=1").load_state_dict(saved)
 
 
-@pytest.mark.parametrize("cut", [0, 300, 1036], ids=lambda cut: f"after {cut} bytes")
-def test_a_connection_that_is_cut_goes_on_from_the_current_row(service: Service, cut: int) -> None:
+def test_a_connection_that_is_cut_goes_on_from_the_current_row(service: Service) -> None:
     reader = open_path(f"{CLICKS}/pt=1")
     service.requests.clear()
-    service.cut_after_bytes = [cut] * 5
+    service.cut_after_bytes = [0, 300, 1036, 0, 300]
 
     assert flat(reader) == list(range(55))
     assert not service.cut_after_bytes

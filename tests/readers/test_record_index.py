@@ -99,12 +99,6 @@ def test_lines_are_counted_unless_they_are_blank(lines: list[str]) -> None:
     ]
 
 
-def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
-    file = _file(tmp_path / "a.csv", b"1\n" + b"x" * 50 + b"\n2\n3\n")
-
-    assert scan_text(file, 0, COMMAS, chunk_bytes=8) == [(0, 2, 1), (2, 55, 3)]
-
-
 @pytest.mark.parametrize(("text", "byte"), [(b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)])
 def test_a_quote_that_is_never_closed_names_its_record(tmp_path: Path, text: bytes, byte: int) -> None:
     with pytest.raises(DataError, match=f"a.csv: the record at byte {byte} ends inside quotes; close them"):
@@ -197,15 +191,6 @@ def test_an_index_that_cannot_be_written(tmp_path: Path, scans: list[object]) ->
 
     with pytest.raises(DataError, match=r"npz: the index of records cannot be written: "):
         _index(_file(tmp_path / "a.csv", b"1\n2\n"), tmp_path / "index")
-
-
-def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[object]) -> None:
-    files = list_files(str(write_csv(tmp_path, [5, 3])))
-    for _ in range(2):
-        found = survey(CSV_WITH_HEADER, files, Wanted(index_dir=tmp_path / "index"))
-        assert found.blocks.num_rows.tolist() == [5, 3]
-
-    assert len(scans) == 2
 
 
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])

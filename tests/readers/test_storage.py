@@ -84,18 +84,6 @@ def test_small_reads_of_columns_by_turns_fetch_every_byte_once() -> None:
     assert sum(num_bytes for _, num_bytes in requests) == 6 * MIB
 
 
-def test_a_footer_comes_with_what_stands_before_it() -> None:
-    remote, requests = _remote(bytes(MIB + 1000))
-
-    for num_bytes in (8, 100_000):
-        remote.seek(-num_bytes, 2)
-        assert len(remote.read(num_bytes)) == num_bytes
-    remote.seek(0)
-    assert len(remote.read(900)) == 900
-
-    assert requests == [(MIB + 1000 - 256 * KIB, 256 * KIB), (0, 1000)]
-
-
 def test_a_large_read_is_one_request_and_blocks_are_bounded() -> None:
     remote, requests = _remote(bytes(32 * MIB))
 

@@ -62,12 +62,9 @@ def test_a_damaged_file_is_an_error_or_changes_no_value(path: Path, change: str)
     ("at", "problem"),
     [
         (0, "its length fails its checksum, the file is damaged"),
-        (9, "its length fails its checksum, the file is damaged"),
         (15, "its data fails its checksum, the file is damaged"),
         (-1, "its data fails its checksum, the file is damaged"),
         (1, "the file ends inside it, it was cut short"),
-        (11, "the file ends inside it, it was cut short"),
-        (12, "the file ends inside it, it was cut short"),
         (20, "the file ends inside it, it was cut short"),
     ],
 )

@@ -1,10 +1,6 @@
-"""Files of ours open in TensorFlow, and files of TensorFlow open here.
-
-TensorFlow runs in another process, which has its threads and its protobuf registry: this file, run as a script.
-"""
+"""Files of TensorFlow open here; that ours open there is a case of tests/library."""
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -13,12 +9,8 @@ from typing import Any
 
 import pytest
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not importlib.util.find_spec("tensorflow"), reason="no tensorflow; install the extra `tf`"
-    ),
-]
+from tests.readers.tfrecord_samples import read
+
 TYPES = {"one": "int64", "many": "int64", "number": "float32", "numbers": "float32"}
 TYPES |= {"text": "string", "texts": "string"}
 SINGLE = ("one", "number", "text")
@@ -28,66 +20,33 @@ ROWS: list[dict[str, list[Any]]] = [
     {"one": [2**63 - 1], "many": [300] * 200, "number": [-0.0], "text": ["x" * 1000], "texts": ["", ""]},
     {},
 ]
+# In a process of its own: TensorFlow brings threads, and a registry of messages.
+WRITE = f"""
+import sys, tensorflow as tf
+lists = {{
+    "int64": lambda values: tf.train.Feature(int64_list=tf.train.Int64List(value=values)),
+    "float32": lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values)),
+    "string": lambda values: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode() for v in values])),
+}}
+for path in sys.argv[1:]:
+    with tf.io.TFRecordWriter(path, "GZIP" if path.endswith(".gz") else "") as writer:
+        for row in {ROWS!r}:
+            features = {{name: lists[{TYPES!r}[name]](values) for name, values in row.items()}}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+"""
 
 
-@pytest.mark.parametrize("suffix", [".tfrecord", ".tfrecord.gz"])
-def test_files_of_each_side_open_on_the_other(tmp_path: Path, suffix: str):
-    import pyarrow as pa
-
-    from penstock.readers.tfrecord_write import write_tfrecord
-    from tests.readers.tfrecord_samples import read
-
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("tensorflow"), reason="install the extra `tf`")
+def test_files_of_tensorflow_open_here(tmp_path: Path):
+    paths = [tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.gz"]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    subprocess.run([sys.executable, "-c", WRITE, *map(str, paths)], check=True, env=environment)
     lists = {name: [row.get(name, []) for row in ROWS] for name in TYPES}
-    columns = {
-        name: [values[0] if values else None for values in lists[name]] if name in SINGLE else lists[name]
-        for name in TYPES
-    }
-    arrow = {name: pa.type_for_alias(kind) for name, kind in TYPES.items()}  # type: ignore[call-overload]
-    fields = [(name, kind if name in SINGLE else pa.list_(kind)) for name, kind in arrow.items()]
-    ours, theirs = tmp_path / f"ours{suffix}", tmp_path / f"theirs{suffix}"
-    write_tfrecord(ours, pa.table(columns, pa.schema(fields)))
-    done = subprocess.run(
-        [sys.executable, __file__],
-        input=json.dumps({"read": str(ours), "write": str(theirs)}),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""},
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == lists
+    for name in SINGLE:
+        lists[name] = [values[0] if values else None for values in lists[name]]
     schema = {name: kind if name in SINGLE else [kind] for name, kind in TYPES.items()}
-    assert read(theirs, schema).to_pydict() == columns
-    assert read(theirs, columns=list(TYPES)).to_pydict() == columns
 
-
-def read_and_write(paths: dict[str, str]) -> dict[str, Any]:
-    """The side of TensorFlow: write ROWS to one file, and give all values of another."""
-    import tensorflow as tf
-
-    def feature(kind: str, values: list[Any]) -> Any:
-        if kind == "int64":
-            return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-        if kind == "float32":
-            return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-        texts = [value.encode() for value in values]
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=texts))
-
-    compression = "GZIP" if paths["read"].endswith(".gz") else ""
-    with tf.io.TFRecordWriter(paths["write"], compression) as writer:
-        for row in ROWS:
-            features = {name: feature(TYPES[name], values) for name, values in row.items()}
-            example = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(example.SerializeToString())
-    records = list(tf.data.TFRecordDataset(paths["read"], compression).as_numpy_iterator())
-    spec = {name: tf.io.RaggedFeature(getattr(tf, kind)) for name, kind in TYPES.items()}
-    parsed = tf.io.parse_example(records, spec)
-    found = {name: parsed[name].to_list() for name in TYPES}
-    for name in ("text", "texts"):
-        found[name] = [[value.decode() for value in values] for values in found[name]]
-    return found
-
-
-if __name__ == "__main__":
-    json.dump(read_and_write(json.load(sys.stdin)), sys.stdout)
+    for path in paths:
+        assert read(path, schema).to_pydict() == lists
+        assert read(path, columns=list(TYPES)).to_pydict() == lists
