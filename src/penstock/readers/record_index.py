@@ -14,7 +14,6 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +41,8 @@ _WHOLE_SAMPLE_BYTES = MIB
 """Files of up to this many bytes are sampled whole."""
 _MAX_SAMPLED_FILES = 32
 _WINDOW_BYTES = 64 * KIB
+Chunks = list[tuple[int, int, int]]
+"""The offset, the bytes and the records of each chunk of a file."""
 _QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
 
 
@@ -255,8 +256,7 @@ def cut_records(
         start += length
 
 
-@dataclass(frozen=True)
-class RecordIndex:
+class RecordIndex(NamedTuple):
     """Chunks of one file in its order; none is without records."""
 
     checksum: int
@@ -266,16 +266,12 @@ class RecordIndex:
     num_records: Int64Array
 
     @classmethod
-    def of(cls, checksum: int, chunks: Sequence[tuple[int, int, int]]) -> "RecordIndex":
-        """From the offset, the bytes and the records of each chunk."""
-        table = np.array(chunks, np.int64).reshape(-1, 3)
-        return cls(checksum, table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
+    def of(cls, checksum: int, chunks: Chunks) -> "RecordIndex":
+        return cls(checksum, *np.array(chunks, np.int64).reshape(-1, 3).T.copy())
 
 
-def scan_text(
-    file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES
-) -> list[tuple[int, int, int]]:
-    """Go through the text once: the offset, the bytes and the records of each chunk."""
+def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES) -> Chunks:
+    """Go through the text once."""
     sizes = (chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES))
     with closing(TextFile(file)) as text:
         pieces = cut_records(text, framing, data_start, None, sizes)
@@ -283,7 +279,7 @@ def scan_text(
 
 
 def index_records(
-    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], list[tuple[int, int, int]]]
+    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], Chunks]
 ) -> RecordIndex:
     """The index of the chunks that `scan` finds, kept in `index_dir`; None keeps nothing.
 
@@ -299,17 +295,17 @@ def index_records(
     try:
         with np.load(path) as kept:
             if str(kept["key"]) == key:
-                return RecordIndex(checksum, kept["offsets"], kept["num_bytes"], kept["num_records"])
+                return RecordIndex(checksum, *(kept[name] for name in RecordIndex._fields[1:]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # there is none, or a torn one
     index = RecordIndex.of(checksum, scan())
-    columns = {"offsets": index.offsets, "num_bytes": index.num_bytes, "num_records": index.num_records}
+    columns = {**index._asdict(), "key": np.array(key)}
     # Under another name first: other processes may be writing the same index.
     staging = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with staging.open("wb") as target:
-            np.savez(target, key=np.array(key), **columns)  # type: ignore[arg-type]
+            np.savez(target, **columns)
         staging.replace(path)
     except OSError as error:
         reason = error.strerror or error

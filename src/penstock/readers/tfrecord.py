@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
+from penstock.readers import tfrecord_kernels as kernels
 from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
@@ -25,6 +26,7 @@ from penstock.readers.origin import ROW_COLUMN, ROW_FIELD
 from penstock.readers.quarantine import refuse_row
 from penstock.readers.record_index import (
     CHUNK_BYTES,
+    Chunks,
     Framing,
     RecordIndex,
     TextFile,
@@ -44,7 +46,7 @@ from penstock.readers.tfrecord_columns import (
     record_ends,
     unusable,
 )
-from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND, MISSING, TORN
+from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _MAX_RECORD_BYTES = 2**31 - 1
 """What protobuf allows, and what the offsets of cells are counted in."""
@@ -71,16 +73,12 @@ def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: 
     for name, value_type in declared_types(reading).items():
         length = ANY_LENGTH if pa.types.is_list(value_type) else None
         item_type = value_type.value_type if length else value_type
-        is_flat = not pa.types.is_nested(item_type)
+        type_name = {"float": "float32", "double": "float64"}.get(str(item_type), str(item_type))
         # Maps, and lists of lists, stay strings: the features split them.
-        declared[name] = Feature(_name_of(item_type), length) if is_flat else Feature("string")
+        declared[name] = Feature("string") if pa.types.is_nested(item_type) else Feature(type_name, length)
     survey = _survey(files, wanted, declared)
     project(survey.columns, wanted.columns, files[0].path)
     return survey
-
-
-def _name_of(value_type: Any) -> str:
-    return {"float": "float32", "double": "float64"}.get(str(value_type), str(value_type))
 
 
 def survey_tfrecord_with(files: Sequence[DataFile], wanted: Wanted, schema: Mapping[str, Any]) -> Survey:
@@ -166,12 +164,12 @@ class TFRecordFraming(Framing):
             ) from bad
 
 
-def scan_file(file: DataFile) -> list[tuple[int, int, int]]:
-    """Go from header to header through a file: the offset, the bytes and the records of each chunk.
+def scan_file(file: DataFile) -> Chunks:
+    """Go from header to header through a file.
 
     A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read.
     """
-    chunks: list[tuple[int, int, int]] = []
+    chunks: Chunks = []
     offset = row = 0
     with closing(TextFile(file)) as source:
         while content := source.read(offset, CHUNK_BYTES):
@@ -196,7 +194,7 @@ def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int
     if num_whole and (not is_end_of_file or ends[num_whole - 1] == len(content)):
         return num_whole, int(ends[num_whole - 1])
     if is_end_of_file or not source.read(offset + int(ends[0]) - 1, 1):
-        raise unusable(np.array([TORN, num_whole, -1, 0]))
+        raise unusable(np.array([kernels.TORN, num_whole, -1, 0]))
     if ends[0] > _MAX_RECORD_BYTES:
         raise UnusableRecord(0, f"has {int(ends[0]):,} bytes; protobuf allows 2 GiB", is_frame=True)
     return 1, int(ends[0])
@@ -308,7 +306,7 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
         cells = parser.locate(text, file_index, 0, num_rows)
         rows = parser.take(text, cells, file_index, 0)
         for i, name in enumerate(features):
-            sample.found[name].add(rows.column(i), cells[:, i, 0] != MISSING)
+            sample.found[name].add(rows.column(i), cells[:, i, 0] != kernels.MISSING)
         sample.num_rows += num_rows
         sample.record_bytes = max(sample.record_bytes, len(text) // max(1, num_rows))
     return sample

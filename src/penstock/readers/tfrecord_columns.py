@@ -15,27 +15,8 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
-from penstock.readers.tfrecord_kernels import (
-    BYTES_KIND,
-    DATA_CHECK,
-    FLOAT_KIND,
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    IN_PARTS,
-    INT64_KIND,
-    LENGTH_CHECK,
-    MISSING,
-    NOT_ONE_VALUE,
-    OTHER_KIND,
-    TORN,
-    count_values,
-    fill_slots,
-    find_records,
-    locate,
-    take_bytes,
-    take_numbers,
-    take_scalars,
-)
+from penstock.readers import tfrecord_kernels as kernels
+from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 ANY_LENGTH: Literal["any"] = "any"
 KIND_NAMES = {BYTES_KIND: "bytes", FLOAT_KIND: "floats", INT64_KIND: "int64s"}
@@ -172,26 +153,27 @@ class UnusableRecord(Exception):
 def unusable(failure: NDArray[np.int64], kinds: NDArray[np.int64] | None = None) -> UnusableRecord:
     """What a kernel described; `kinds` are those that the columns must have."""
     reason, row, column, number = failure.tolist()
-    if reason == OTHER_KIND and kinds is not None:
+    if reason == kernels.OTHER_KIND and kinds is not None:
         found, expected = KIND_NAMES[number], KIND_NAMES[int(kinds[column])]
         problem = f"holds {found}, not {expected} as declared or as in other records; {DECLARE}"
-    elif reason == NOT_ONE_VALUE:
+    elif reason == kernels.NOT_ONE_VALUE:
         problem = f"holds {number} values, not one as declared or as in other records; {DECLARE}"
     else:
         problem = {
-            LENGTH_CHECK: f"its length fails its checksum, the file is damaged; {_AGAIN}",
-            TORN: f"the file ends inside it, it was cut short; {_AGAIN}",
-            DATA_CHECK: f"its data fails its checksum, the file is damaged; {_AGAIN}",
-            IN_PARTS: f"a feature stands in parts, as no protobuf library writes it; {_AGAIN}",
+            kernels.LENGTH_CHECK: f"its length fails its checksum, the file is damaged; {_AGAIN}",
+            kernels.TORN: f"the file ends inside it, it was cut short; {_AGAIN}",
+            kernels.DATA_CHECK: f"its data fails its checksum, the file is damaged; {_AGAIN}",
+            kernels.IN_PARTS: f"a feature stands in parts, as no protobuf library writes it; {_AGAIN}",
         }.get(reason, "is not a tf.train.Example; no other message can be read")
-    return UnusableRecord(row, problem, column, is_frame=reason in (LENGTH_CHECK, TORN))
+    return UnusableRecord(row, problem, column, is_frame=reason in (kernels.LENGTH_CHECK, kernels.TORN))
 
 
 def record_ends(content: bytes | memoryview, max_records: int | None = None) -> NDArray[np.int64]:
     """The ends of the records that begin in the bytes; the last may lie outside of them, a header be cut off."""
-    most = len(content) // (HEADER_BYTES + FOOTER_BYTES) + 1 if max_records is None else max_records
-    ends, failure = np.empty(most, np.int64), np.zeros(4, np.int64)
-    num_records = find_records(np.frombuffer(content, np.uint8), ends, failure)
+    if max_records is None:
+        max_records = len(content) // (kernels.HEADER_BYTES + kernels.FOOTER_BYTES) + 1
+    ends, failure = np.empty(max_records, np.int64), np.zeros(4, np.int64)
+    num_records = kernels.find_records(np.frombuffer(content, np.uint8), ends, failure)
     if num_records < 0:
         raise unusable(failure)
     return ends[:num_records]
@@ -237,7 +219,7 @@ class ExampleParser:
         key_data = np.frombuffer(b"".join(names), np.uint8)
         key_offsets = np.cumsum([0, *map(len, names)])
         slots = np.full(1 << (2 * len(names)).bit_length(), -1)
-        fill_slots(key_data, key_offsets, slots)
+        kernels.fill_slots(key_data, key_offsets, slots)
         return key_data, key_offsets, slots
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
@@ -262,12 +244,12 @@ class ExampleParser:
         row = start = 0
         while True:
             tables = (remembered, cells[row:], found[num_found:], failure)
-            if locate(data, start, self._keys, self._kinds, *tables) >= 0:
+            if kernels.locate(data, start, self._keys, self._kinds, *tables) >= 0:
                 break
             failure[1] += row
             bad = unusable(failure, self._kinds)
             self._refuse(bad, file_index, first_row)
-            cells[bad.row, :, 0] = MISSING
+            cells[bad.row, :, 0] = kernels.MISSING
             row, start = bad.row + 1, int(record_ends(text, bad.row + 1)[bad.row])
             num_found = int(np.count_nonzero(found[:, 0] >= 0))
         return cells if max_found == 0 else found[found[:, 0] >= 0]
@@ -280,7 +262,7 @@ class ExampleParser:
                 return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
             except UnusableRecord as bad:
                 self._refuse(bad, file_index, first_row)
-                cells[bad.row, bad.column, 0] = MISSING
+                cells[bad.row, bad.column, 0] = kernels.MISSING
 
     def _refuse(self, bad: UnusableRecord, file_index: int, first_row: int) -> None:
         feature = None if bad.column < 0 else list(self.features)[bad.column]
@@ -306,7 +288,7 @@ def _scalars(data: Any, cells: Any, group: list[int], kind: int) -> list[Any]:
     values = np.empty((len(group), num_rows), _BITS[kind])
     present = np.empty((len(group), num_rows), np.bool_)
     failure = np.zeros(4, np.int64)
-    if take_scalars(data, cells, np.array(group), kind, values, present, failure) < 0:
+    if kernels.take_scalars(data, cells, np.array(group), kind, values, present, failure) < 0:
         raise unusable(failure)
     columns = []
     for i, num_null in enumerate((num_rows - np.count_nonzero(present, axis=1)).tolist()):
@@ -321,7 +303,7 @@ def _lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> A
     num_rows = len(cells)
     lengths, sizes = np.empty(num_rows, np.int32), np.empty(num_rows, np.int64)
     failure = np.zeros(4, np.int64)
-    if count_values(data, cells, column, feature.kind, lengths, sizes, failure) < 0:
+    if kernels.count_values(data, cells, column, feature.kind, lengths, sizes, failure) < 0:
         raise unusable(failure)
     present = lengths > (-1 if feature.length == ANY_LENGTH else 0)
     np.maximum(lengths, 0, out=lengths)
@@ -334,11 +316,11 @@ def _lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> A
     num_values = int(lengths.sum())
     if feature.kind == BYTES_KIND:
         ends, content = np.zeros(num_values + 1, np.int32), np.empty(int(sizes.sum()), np.uint8)
-        take_bytes(data, cells, column, ends[1:], content)
+        kernels.take_bytes(data, cells, column, ends[1:], content)
         items: Any = pa.Array.from_buffers(pa.binary(), num_values, [None, _buffer(ends), _buffer(content)])
     else:
         values = np.empty(num_values, _BITS[feature.kind])
-        if take_numbers(data, cells, column, feature.kind, values, failure) < 0:
+        if kernels.take_numbers(data, cells, column, feature.kind, values, failure) < 0:
             raise unusable(failure)
         items = pa.Array.from_buffers(_NUMBERS[feature.kind], num_values, [None, _buffer(values)])
     is_whole = bool(present.all())
