@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import record_index
-from penstock.readers.csv import CsvForm, CsvSurvey, parse_costs
+from penstock.readers.csv import CsvForm, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.reading import read_blocks
 from penstock.readers.record_index import CsvRecords, Lines, RecordIndex, index_text, scan_text
@@ -48,7 +48,7 @@ def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
     index = RecordIndex.of(0, scan_text(file, 0, framing, chunk_bytes))
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
     forms = (CsvForm(file.path, ("a", "b"), 0, ","),)
-    return CsvSurvey((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), forms)
+    return ScannedCsv((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), forms)
 
 
 @settings(max_examples=60)

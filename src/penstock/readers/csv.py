@@ -15,7 +15,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import HAS_CHANGED, IndexedSurvey, declared_types, join_types
+from penstock.readers.indexed_files import HAS_CHANGED, ScannedRecords, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_records
 from penstock.readers.sections import ReadingSection
@@ -66,7 +66,7 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
         known[name] = pa.string() if pa.types.is_nested(declared) else declared
     sampled = ((forms[index], text) for index, text in sample_records(files, indexes, framing))
     types, row_bytes, text_row_bytes = _sample_columns(sampled, columns, known)
-    return CsvSurvey(
+    return ScannedCsv(
         tuple(files),
         indexes,
         framing,
@@ -165,7 +165,7 @@ def _sample_columns(
 
 
 @dataclass(frozen=True)
-class CsvSurvey(IndexedSurvey):
+class ScannedCsv(ScannedRecords):
     """A bad record is an error, or goes to the quarantine with nulls in its place."""
 
     forms: tuple[CsvForm, ...]

@@ -1,6 +1,6 @@
 """Indexed files -> record batches: the same for every format whose records an index lists.
 
-A format adds its `Framing` (where records begin), and to `IndexedSurvey` how records become columns at which cost.
+A format adds its `Framing` (where records begin), and to `ScannedRecords` how records become columns at which cost.
 """
 
 from abc import abstractmethod
@@ -81,7 +81,7 @@ def join_types(first: Any, second: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class IndexedSurvey(Survey):
+class ScannedRecords(Survey):
     """The chunks of the files, and how their records are read."""
 
     files: tuple[DataFile, ...]
@@ -169,13 +169,13 @@ class IndexedSurvey(Survey):
         return self.row_bytes * max(int(index.num_records.max(initial=1)) for index in self.indexes)
 
     def decoder(self, share: Share) -> BlockDecoder:
-        return IndexedDecoder(self, share)
+        return RecordDecoder(self, share)
 
 
-class IndexedDecoder(BlockDecoder):
+class RecordDecoder(BlockDecoder):
     """Open files, and the bytes of the piece of text in work and of the one before."""
 
-    def __init__(self, survey: IndexedSurvey, share: Share) -> None:
+    def __init__(self, survey: ScannedRecords, share: Share) -> None:
         self._survey = survey
         self._share = share
         self._max_needed_bytes = share.limit_bytes // _COPIES

@@ -19,7 +19,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import IndexedSurvey, declared_types, join_types
+from penstock.readers.indexed_files import ScannedRecords, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_records
 from penstock.readers.sections import ReadingSection
@@ -63,7 +63,7 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     has_lists = any(pa.types.is_nested(value_type) for value_type in columns.types)
     num_cast = sum(read_columns.field(field.name).type != field.type for field in columns)
     record_bytes = _VALUE_BYTES * (len(columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
-    return JsonSurvey(
+    return ScannedJson(
         tuple(files),
         indexes,
         framing,
@@ -170,7 +170,7 @@ def _content_bytes(value: object) -> int:
 
 
 @dataclass(frozen=True)
-class JsonSurvey(IndexedSurvey):
+class ScannedJson(ScannedRecords):
     """A bad value is an error, or it is null and its line goes to the quarantine."""
 
     read_columns: pa.Schema

@@ -21,7 +21,7 @@ from penstock.readers import tfrecord_kernels as kernels
 from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import IndexedSurvey, declared_types
+from penstock.readers.indexed_files import ScannedRecords, declared_types
 from penstock.readers.origin import ROW_COLUMN, ROW_FIELD
 from penstock.readers.quarantine import refuse_row
 from penstock.readers.record_index import (
@@ -58,7 +58,7 @@ _TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
 
 
 @dataclass(frozen=True)
-class TFRecordSurvey(IndexedSurvey):
+class ScannedTFRecords(ScannedRecords):
     """The records of the files, and how they are parsed."""
 
     parser: ExampleParser
@@ -111,7 +111,7 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
 
     parser = ExampleParser(features, refuse)
     row_bytes = sample.row_bytes(features)
-    return TFRecordSurvey(
+    return ScannedTFRecords(
         tuple(files), indexes, framing, parser.columns, row_bytes, sample.record_bytes, parser.costs, parser
     )
 
