@@ -17,7 +17,7 @@ from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import HAS_CHANGED, ScannedRecords, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
-from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_records
+from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_texts
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
 
@@ -64,7 +64,7 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
     for name, declared in declared_types(reading).items():
         # Lists and maps stay strings: the features split them.
         known[name] = pa.string() if pa.types.is_nested(declared) else declared
-    sampled = ((forms[index], text) for index, text in sample_records(files, indexes, framing))
+    sampled = ((forms[index], text) for index, text in sample_texts(files, indexes, framing))
     types, row_bytes, text_row_bytes = _sample_columns(sampled, columns, known)
     return ScannedCsv(
         tuple(files),

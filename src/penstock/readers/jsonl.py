@@ -21,7 +21,7 @@ from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import ScannedRecords, declared_types, join_types
 from penstock.readers.quarantine import Quarantine, refuse_row
-from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_records
+from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_texts
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
 
@@ -43,7 +43,7 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     """Count lines, and find keys and the types that are not declared from samples."""
     framing = Lines()
     indexes = index_text(files, map(_data_start, files), framing, wanted.index_dir)
-    sample = _sample_lines(text for _, text in sample_records(files, indexes, framing))
+    sample = _sample_lines(text for _, text in sample_texts(files, indexes, framing))
     declared = declared_types(reading)
     names = dict.fromkeys([*sample.types, *declared])
     if not sample.num_rows:  # files without a line may have any key

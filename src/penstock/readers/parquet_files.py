@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import DataFile
-from penstock.readers.storage import StoreFile, open_input
+from penstock.readers.storage import StoreFile, hold, open_input
 from penstock.readers.uris import is_uri
 
 _STREAM_BYTES = 64 * KIB
@@ -69,11 +69,11 @@ class OpenParquet(pq.ParquetFile):
             for chunk in chunks
         ]
         sizes = [chunk.total_compressed_size for chunk in chunks]
-        self.source.remote.hold(zip(starts, sizes, strict=True))
+        hold(self.source, zip(starts, sizes, strict=True))
         try:
             yield
         finally:
-            self.source.remote.hold([])
+            hold(self.source, [])
 
 
 @contextmanager

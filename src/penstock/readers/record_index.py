@@ -325,7 +325,7 @@ def index_text(
     )
 
 
-def sample_records(
+def sample_texts(
     files: Sequence[DataFile], indexes: Sequence[RecordIndex], framing: Framing
 ) -> Iterator[tuple[int, bytes]]:
     """Whole records, with the index of their file: all of small files, parts from all over large ones."""

@@ -86,6 +86,15 @@ def read_at(source: pa.NativeFile, num_bytes: int, offset: int) -> bytes:
     return source.read_at(num_bytes, offset)  # type: ignore[call-arg] # the stubs know no offset
 
 
+def hold(source: pa.NativeFile, ranges: Iterable[tuple[int, int]]) -> None:
+    """Fetch ranges (offset, number of bytes) of a file of a store, and keep them until others are held.
+
+    The caller leases the bytes. A local file has everything at hand.
+    """
+    if isinstance(source, StoreFile):
+        source.remote.hold(ranges)
+
+
 class RemoteFile(io.RawIOBase):
     """A file of a store, as Python files are; Arrow reads it through `pa.PythonFile`."""
 
@@ -137,10 +146,7 @@ class RemoteFile(io.RawIOBase):
         return self._request(start, block_end - start)
 
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch ranges (offset, number of bytes) and keep them until others are held; neighbours in one request.
-
-        The caller leases the bytes.
-        """
+        """As the function of this name says; neighbours come in one request."""
         self._held = ()
         joined: list[tuple[int, int]] = []
         for start, num_bytes in sorted(ranges):

@@ -31,7 +31,7 @@ from penstock.readers.record_index import (
     RecordIndex,
     TextFile,
     index_records,
-    sample_records,
+    sample_texts,
 )
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
@@ -96,7 +96,7 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
     indexes = tuple(
         index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
     )
-    sample = _look_at(files, sample_records(files, indexes, framing))
+    sample = _look_at(files, sample_texts(files, indexes, framing))
     features = _columns(files, wanted, declared, sample)
 
     def refuse(bad: UnusableRecord, file_index: int, row: int, feature: str | None) -> None:
