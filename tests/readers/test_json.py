@@ -48,12 +48,6 @@ def test_keys_that_are_not_wanted_may_hold_anything(tmp_path: Path) -> None:
     assert flat(open_path(path, columns=["id"]), "id") == [1, 2]
 
 
-def test_types_are_sampled_from_all_of_the_file(tmp_path: Path) -> None:
-    lines = ['{"x": 1, "none": null}'] * 100_000 + ['{"x": 1.5}'] * 10
-
-    assert _types(_write(tmp_path, *lines), share_bytes=64 * MIB) == {"x": "double", "none": "string"}
-
-
 def test_each_kind_of_value_has_its_type(tmp_path: Path) -> None:
     row = {"i": 1, "f": 0.5, "b": True, "s": "2020-01-01", "l": [1, 2.5], "ll": [[1]], "e": [], "big": 2**63}
 

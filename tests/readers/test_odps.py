@@ -106,14 +106,22 @@ def test_a_table_that_changed_between_save_and_resume(service: Service) -> None:
         open_path(f"{CLICKS}/pt=1").load_state_dict(saved)
 
 
-def test_a_connection_that_is_cut_goes_on_from_the_current_row(service: Service) -> None:
+@pytest.mark.parametrize(
+    ("cuts", "shorts", "ranges"),
+    [([0, 300, 1036, 0, 300], [], []), ([], [13, 5], ["(0,20)", "(7,13)", "(15,5)"])],
+    ids=["connections are cut", "answers end early without a word"],
+)
+def test_a_range_that_breaks_off_goes_on_from_the_current_row(
+    service: Service, cuts: list[int], shorts: list[int], ranges: list[str]
+) -> None:
     reader = open_path(f"{CLICKS}/pt=1")
     service.requests.clear()
-    service.cut_after_bytes = [0, 300, 1036, 0, 300]
+    service.cut_after_bytes, service.short_by_rows = list(cuts), list(shorts)
 
     assert flat(reader) == list(range(55))
     assert not service.cut_after_bytes
     assert len(service.row_ranges) > 3
+    assert service.row_ranges[: len(ranges)] == ranges
 
 
 def test_no_row_is_asked_for_again_that_has_come(service: Service) -> None:
@@ -124,15 +132,6 @@ def test_no_row_is_asked_for_again_that_has_come(service: Service) -> None:
 
     assert numbers(reader) == [list(range(10)), list(range(10, 20))]
     assert service.row_ranges == ["(0,20)", "(10,10)"]
-
-
-def test_a_range_that_ends_early_without_a_word(service: Service) -> None:
-    reader = open_path(f"{CLICKS}/pt=1")
-    service.requests.clear()
-    service.short_by_rows = [13, 5]
-
-    assert flat(reader) == list(range(55))
-    assert service.row_ranges[:3] == ["(0,20)", "(7,13)", "(15,5)"]
 
 
 def test_a_connection_that_is_always_cut(service: Service) -> None:

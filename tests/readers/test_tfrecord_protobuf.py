@@ -88,27 +88,13 @@ def comparable(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "b": [struct.pack("<f", value) for value in row["b"]]}
 
 
-@settings(max_examples=50)
-@given(st.lists(ROWS, min_size=1, max_size=5))
-def test_what_protobuf_writes(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]):
-    datas = [serialized(row) for row in rows]
-    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", *datas)
-
-    expected = [by_protobuf(data) for data in datas]
-    assert None not in expected
-    assert [comparable(row) for row in read(path, SCHEMA).to_pylist()] == [
-        comparable(row) for row in expected if row
-    ]
-
-
-@settings(max_examples=150)
-@given(
-    ROWS,
-    st.lists(
-        st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(["set", "add", "drop"])),
-        max_size=4,
-    ),
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(["set", "add", "drop"])), max_size=4
 )
+
+
+@settings(max_examples=200)
+@given(ROWS, CHANGES)
 def test_any_bytes(
     tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any], changes: list[tuple[int, int, str]]
 ):
@@ -116,27 +102,22 @@ def test_any_bytes(
     for position, byte, change in changes:
         at = position % (len(data) + 1)
         data[at : at + (change != "add")] = b"" if change == "drop" else bytes([byte])
-    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", bytes(data))
+    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", bytes(data), b"")
     expected = by_protobuf(bytes(data))
-
-    try:
-        found = read(path, SCHEMA).to_pylist()
-    except DataError:
-        return
-    if expected is not None:
-        assert [comparable(found_row) for found_row in found] == [comparable(expected)]
-
-
-@settings(max_examples=60)
-@given(st.binary(max_size=60))
-def test_bytes_that_mean_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes):
-    path = write_records(tmp_path_factory.mktemp("data") / "a.tfrecord", data, b"")
-    schemas = [SCHEMA, {"a": "int64", "b": "float32", "c": "string"}, {"a": ("int64", 2), "c": ("bytes", 1)}]
-    for schema in schemas:
+    for schema in (
+        SCHEMA,
+        {"a": "int64", "b": "float32", "c": "string"},
+        {"a": ("int64", 2), "c": ("bytes", 1)},
+    ):
         try:
-            assert read(path, schema).num_rows == 2
+            found = read(path, schema).to_pylist()
         except DataError as error:
             assert "record 0 at byte 0" in str(error)  # noqa: PT017
+            assert changes or schema is not SCHEMA
+            continue
+        assert len(found) == 2
+        if expected is not None and schema is SCHEMA:
+            assert comparable(found[0]) == comparable(expected)
 
 
 @pytest.mark.slow
