@@ -30,7 +30,6 @@ _CHUNK_BYTES = 4 * MIB
 _MAX_CHUNK_ROWS = 8192
 _GZIP_SUFFIX = ".gz"
 _PLAIN = {INT64_KIND: pa.int64(), FLOAT_KIND: pa.float32(), BYTES_KIND: pa.binary()}
-_BITS: dict[int, Any] = {INT64_KIND: np.uint64, FLOAT_KIND: np.uint32}
 _USABLE = "integers, bools, floats, strings, bytes, and lists of these"
 
 
@@ -166,40 +165,31 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
     num_rows = batch.num_rows
     keys: list[bytes] = []
     kinds: list[int] = []
-    row_offsets: list[NDArray[np.int64]] = []
     absent: list[NDArray[np.bool_]] = []
-    numbers: dict[int, list[Any]] = {kind: [np.empty(0, bits)] for kind, bits in _BITS.items()}
-    byte_ends, content = [np.zeros(1, np.int64)], [np.empty(0, np.uint8)]
-    counts = {INT64_KIND: 0, FLOAT_KIND: 0, BYTES_KIND: 0}
-    num_bytes = 0
+    row_offsets: list[NDArray[np.int64]] = []
+    values: dict[int, list[Any]] = {kind: [pa.array([], plain)] for kind, plain in _PLAIN.items()}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         kind = _kind(array.type)
         if kind is None or array.null_count == num_rows:
             continue
-        absent.append(pc.is_null(array).to_numpy(zero_copy_only=False))
-        values, offsets = _values(name, array, kind)
-        row_offsets.append(offsets + counts[kind])
-        counts[kind] += len(values)
+        plain, offsets = _values(name, array, kind)
         keys.append(name.encode())
         kinds.append(kind)
-        if kind != BYTES_KIND:
-            plain = np.ascontiguousarray(values.fill_null(0).to_numpy(zero_copy_only=False))
-            numbers[kind].append(plain.view(_BITS[kind]))
-            continue
-        _, ends, data = values.buffers()
-        value_ends = np.frombuffer(ends, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
-        byte_ends.append(value_ends[1:] - value_ends[0] + num_bytes)
-        content.append(np.frombuffer(data or b"", np.uint8)[value_ends[0] : value_ends[-1]])
-        num_bytes += int(value_ends[-1] - value_ends[0])
+        absent.append(pc.is_null(array).to_numpy(zero_copy_only=False))
+        row_offsets.append(offsets + sum(map(len, values[kind])))
+        values[kind].append(plain)
+    integers, floats, strings = (pa.concat_arrays(values[kind]) for kind in _PLAIN)
+    _, byte_ends, content = strings.buffers()
     columns = (
         np.frombuffer(b"".join(keys), np.uint8),
         np.cumsum([0, *map(len, keys)]),
         np.array(kinds, np.int64),
         np.array(absent, np.bool_).reshape(-1, num_rows),
         np.array(row_offsets, np.int64).reshape(-1, num_rows + 1),
-        *(np.concatenate(numbers[kind]) for kind in (INT64_KIND, FLOAT_KIND)),
-        np.concatenate(byte_ends),
-        np.concatenate(content),
+        integers.fill_null(0).to_numpy().view(np.uint64),
+        floats.fill_null(0).to_numpy().view(np.uint32),
+        np.frombuffer(byte_ends, np.int32)[strings.offset :],
+        np.frombuffer(content or b"", np.uint8),
     )
     sizes = (np.empty((num_rows, len(keys)), np.int64), np.empty(num_rows, np.int64))
     out = np.empty(_measure(columns, *sizes), np.uint8)
