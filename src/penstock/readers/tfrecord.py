@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
@@ -42,6 +41,8 @@ from penstock.readers.tfrecord_columns import (
     ExampleParser,
     Feature,
     UnusableRecord,
+    count_values,
+    lists_or_strings,
     parse_schema,
     record_ends,
     unusable,
@@ -229,17 +230,19 @@ class _Found:
     num_bytes: int = 0
     is_utf8: bool = True
 
-    def add(self, values: Any, present: Any) -> None:
-        """Look at the lists of some records, and which records have one."""
-        lengths = pc.list_value_length(values).to_numpy()
-        self.is_one &= bool((lengths[present] == 1).all())
-        self.num_values += int(lengths.sum())
-        if pa.types.is_binary(values.type.value_type):
-            self.num_bytes += pc.sum(pc.binary_length(values.values)).as_py() or 0
+    def add(self, data: Any, cells: Any, column: int, kind: int) -> None:
+        """Look at the lists of some records; raises UnusableRecord for the first that is no list."""
+        lengths, sizes = count_values(data, cells, column, kind)
+        lengths = lengths[lengths >= 0]
+        if kind == BYTES_KIND and self.is_utf8:
+            values = lists_or_strings(data, cells, column, Feature("bytes", ANY_LENGTH))
             try:
-                values.values.cast(pa.string())
+                values.flatten().cast(pa.string())
             except pa.ArrowInvalid:
                 self.is_utf8 = False
+        self.is_one &= bool((lengths == 1).all())
+        self.num_values += int(lengths.sum())
+        self.num_bytes += int(sizes.sum())
 
     def feature(self, name: str) -> Feature:
         if len(self.files) > 1:
@@ -302,11 +305,15 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
                 ) from error
             features.setdefault(name, Feature(_TYPES[kind], ANY_LENGTH))
             sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
-        parser = ExampleParser(features, pass_over)
-        cells = parser.locate(text, file_index, 0, num_rows)
-        rows = parser.take(text, cells, file_index, 0)
-        for i, name in enumerate(features):
-            sample.found[name].add(rows.column(i), cells[:, i, 0] != kernels.MISSING)
+        cells = ExampleParser(features, pass_over).locate(text, file_index, 0, num_rows)
+        for i, (name, feature) in enumerate(features.items()):
+            while True:
+                try:
+                    sample.found[name].add(np.frombuffer(text, np.uint8), cells, i, feature.kind)
+                    break
+                except UnusableRecord as bad:
+                    pass_over(bad, file_index)
+                    cells[bad.row, i, 0] = kernels.MISSING
         sample.num_rows += num_rows
         sample.record_bytes = max(sample.record_bytes, len(text) // max(1, num_rows))
     return sample

@@ -224,8 +224,13 @@ class ExampleParser:
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """So many records of a file; `first_row` is the row of the first of them in the file."""
-        cells = self.locate(text, file_index, first_row, num_records)
-        return self.take(text, cells, file_index, first_row)
+        data, cells = np.frombuffer(text, np.uint8), self.locate(text, file_index, first_row, num_records)
+        while True:
+            try:
+                return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
+            except UnusableRecord as bad:
+                self._refuse(bad, file_index, first_row)
+                cells[bad.row, bad.column, 0] = kernels.MISSING
 
     def locate(
         self,
@@ -254,16 +259,6 @@ class ExampleParser:
             num_found = int(np.count_nonzero(found[:, 0] >= 0))
         return cells if max_found == 0 else found[found[:, 0] >= 0]
 
-    def take(self, text: bytes | memoryview, cells: Any, file_index: int, first_row: int) -> pa.RecordBatch:
-        """The values of located cells."""
-        data = np.frombuffer(text, np.uint8)
-        while True:
-            try:
-                return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
-            except UnusableRecord as bad:
-                self._refuse(bad, file_index, first_row)
-                cells[bad.row, bad.column, 0] = kernels.MISSING
-
     def _refuse(self, bad: UnusableRecord, file_index: int, first_row: int) -> None:
         feature = None if bad.column < 0 else list(self.features)[bad.column]
         self.refuse(bad, file_index, first_row + bad.row, feature)
@@ -277,7 +272,7 @@ class ExampleParser:
             if group:
                 columns.update(zip(group, _scalars(data, cells, group, kind), strict=True))
         for i, feature in enumerate(features):
-            native = columns[i] if i in columns else _lists_or_strings(data, cells, i, feature)
+            native = columns[i] if i in columns else lists_or_strings(data, cells, i, feature)
             columns[i] = _finished(native, i, feature)
         return [columns[i] for i in range(len(features))]
 
@@ -298,13 +293,19 @@ def _scalars(data: Any, cells: Any, group: list[int], kind: int) -> list[Any]:
     return columns
 
 
-def _lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> Any:
-    """A column of values that are first counted; missing lists of any length are empty."""
-    num_rows = len(cells)
-    lengths, sizes = np.empty(num_rows, np.int32), np.empty(num_rows, np.int64)
+def count_values(data: Any, cells: Any, column: int, kind: int) -> tuple[Any, Any]:
+    """The number of values of each row of a column, -1 where the feature is missing; of bytes also how many."""
+    lengths, sizes = np.empty(len(cells), np.int32), np.empty(len(cells), np.int64)
     failure = np.zeros(4, np.int64)
-    if kernels.count_values(data, cells, column, feature.kind, lengths, sizes, failure) < 0:
+    if kernels.count_values(data, cells, column, kind, lengths, sizes, failure) < 0:
         raise unusable(failure)
+    return lengths, sizes
+
+
+def lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> Any:
+    """A column of values that are first counted; missing lists of any length are empty."""
+    lengths, sizes = count_values(data, cells, column, feature.kind)
+    failure = np.zeros(4, np.int64)
     present = lengths > (-1 if feature.length == ANY_LENGTH else 0)
     np.maximum(lengths, 0, out=lengths)
     if feature.length != ANY_LENGTH:
@@ -326,7 +327,7 @@ def _lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> A
     is_whole = bool(present.all())
     mask = None if is_whole else pa.array(~present)
     if feature.length == ANY_LENGTH:
-        offsets: Any = np.zeros(num_rows + 1, np.int32)
+        offsets: Any = np.zeros(len(cells) + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
         return pa.ListArray.from_arrays(
             pa.array(offsets), items, mask=None if feature.default is None else mask
