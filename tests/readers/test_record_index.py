@@ -48,7 +48,7 @@ def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
     index = RecordIndex.of(0, scan_text(file, 0, framing, chunk_bytes))
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
     forms = (CsvForm(file.path, ("a", "b"), 0, ","),)
-    return ScannedCsv((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), forms)
+    return ScannedCsv((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), None, forms)
 
 
 @settings(max_examples=60)

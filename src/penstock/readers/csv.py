@@ -16,7 +16,6 @@ from penstock.config.sizes import MIB
 from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import HAS_CHANGED, ScannedRecords, declared_types, join_types
-from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_texts
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
@@ -74,8 +73,8 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
         row_bytes,
         text_row_bytes,
         parse_costs(forms, len(columns)),
-        tuple(forms),
         wanted.quarantine,
+        tuple(forms),
     )
 
 
@@ -169,7 +168,6 @@ class ScannedCsv(ScannedRecords):
     """A bad record is an error, or goes to the quarantine with nulls in its place."""
 
     forms: tuple[CsvForm, ...]
-    quarantine: Quarantine | None = None
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         form = self.forms[file_index]
@@ -206,8 +204,8 @@ class ScannedCsv(ScannedRecords):
                     return
                 _, problem, column, value = _explain(str(error), form.names)
                 content = bytes(part).decode(errors="replace").rstrip("\r\n")
-                where = (form.path, file_index, first_row + first)
-                refuse_row(self.quarantine, *where, problem, column=column, value=value, content=content)
+                row = first_row + first
+                self.refuse(file_index, row, problem, column=column, value=value, content=content)
                 cells: list[Any] = []
                 for field in self.columns:
                     try:

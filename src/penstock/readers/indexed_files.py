@@ -18,6 +18,8 @@ from penstock.readers.blocks import Blocks, Int64Array
 from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.leasing import RollingLease
+from penstock.readers.origin import row_ids
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.record_index import Framing, RecordIndex, TextFile, TextPiece, codec_of, cut_records
 from penstock.readers.sections import FieldType, ReadingSection
 from penstock.readers.survey import BlockDecoder, Survey
@@ -94,6 +96,7 @@ class ScannedRecords(Survey):
     """Of a row as it stands in the files: the largest mean of a sampled part."""
     costs: tuple[int, int]
     """What parsing takes at most, text and columns together: for each byte of text, and for each record."""
+    quarantine: Quarantine | None
 
     def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
         """What parsing takes: for one text, or for each of many."""
@@ -102,6 +105,22 @@ class ScannedRecords(Survey):
     @abstractmethod
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """So many records of a file; `first_row` is the row of the first of them in the file."""
+
+    def refuse(
+        self,
+        file_index: int,
+        row: int,
+        problem: str,
+        *,
+        column: str | None = None,
+        value: object = None,
+        content: str | None = None,
+    ) -> None:
+        """Put a record into the quarantine; where there is none, raise what is wrong with it."""
+        if self.quarantine is None:
+            raise DataError.at(problem, file=self.files[file_index].path, row=row, column=column, value=value)
+        row_id = row_ids(file_index, row, 1)[0].as_py()
+        self.quarantine.put(row_id, problem, column=column, value=value, row=content)
 
     @cached_property
     def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]

@@ -20,7 +20,6 @@ from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import ScannedRecords, declared_types, join_types
-from penstock.readers.quarantine import Quarantine, refuse_row
 from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_texts
 from penstock.readers.sections import ReadingSection
 from penstock.readers.survey import Survey, Wanted
@@ -71,8 +70,8 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
         row_bytes,
         sample.text_row_bytes,
         (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes),
-        read_columns,
         wanted.quarantine,
+        read_columns,
     )
 
 
@@ -175,7 +174,6 @@ class ScannedJson(ScannedRecords):
 
     read_columns: pa.Schema
     """The columns as Arrow reads them."""
-    quarantine: Quarantine | None = None
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         """All lines at once, or one by one where Arrow cannot read them."""
@@ -186,12 +184,11 @@ class ScannedJson(ScannedRecords):
         values: dict[str, list[Any]] = {name: [] for name in self.columns.names}
         for record in range(len(starts) - 1):
             line = bytes(text[starts[record] : starts[record + 1]]).strip()
-            where = (self.files[file_index].path, file_index, first_row + record)
             found, bad = _read_line(line, self.columns)
             for name, column in values.items():
                 column.append(found.get(name))
             if bad is not None:
-                refuse_row(self.quarantine, *where, **bad, content=line.decode(errors="replace"))
+                self.refuse(file_index, first_row + record, **bad, content=line.decode(errors="replace"))
         return pa.RecordBatch.from_pydict(values, schema=self.columns)
 
     def _read(self, text: memoryview) -> pa.RecordBatch | None:

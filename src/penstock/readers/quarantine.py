@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ids_of_rows, locate
+from penstock.readers.origin import locate, row_ids
 
 
 class Quarantine:
@@ -45,7 +45,7 @@ class Quarantine:
             except json.JSONDecodeError:
                 continue
             if entry["file"] in file_indexes:
-                self._row_ids.add(_row_id(file_indexes[entry["file"]], entry["row"]))
+                self._row_ids.add(row_ids(file_indexes[entry["file"]], entry["row"], 1)[0].as_py())
 
     def __len__(self) -> int:
         return len(self._row_ids)
@@ -84,24 +84,3 @@ class Quarantine:
                 self._known = np.array(list(self._row_ids), np.int64)
             known = self._known
         return np.isin(row_ids, known)
-
-
-def refuse_row(
-    quarantine: Quarantine | None,
-    path: str,
-    file_index: int,
-    row: int,
-    problem: str,
-    *,
-    column: str | None = None,
-    value: object = None,
-    content: object = None,
-) -> None:
-    """Put a row of a file into the quarantine; None: raise what is wrong with it."""
-    if quarantine is None:
-        raise DataError.at(problem, file=path, row=row, column=column, value=value)
-    quarantine.put(_row_id(file_index, row), problem, column=column, value=value, row=content)
-
-
-def _row_id(file_index: int, row: int) -> int:
-    return int(ids_of_rows(np.array(file_index), np.array(row)))

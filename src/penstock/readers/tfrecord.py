@@ -22,12 +22,10 @@ from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import ScannedRecords, declared_types
 from penstock.readers.origin import ROW_COLUMN, ROW_FIELD
-from penstock.readers.quarantine import refuse_row
 from penstock.readers.record_index import (
     CHUNK_BYTES,
     Chunks,
     Framing,
-    RecordIndex,
     TextFile,
     index_records,
     sample_texts,
@@ -65,7 +63,24 @@ class ScannedTFRecords(ScannedRecords):
     parser: ExampleParser
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
-        return self.parser.parse(text, file_index, first_row, num_records)
+        return self.parser.parse(text, num_records, partial(self._refuse_record, file_index, first_row))
+
+    def _refuse_record(
+        self, file_index: int, first_row: int, bad: UnusableRecord, feature: str | None
+    ) -> None:
+        row = first_row + bad.row
+        # After a bad frame it is unknown where the next record begins: no quarantine helps.
+        if self.quarantine is not None and not bad.is_frame:
+            self.refuse(file_index, row, bad.problem, column=feature)
+            return
+        file, index = self.files[file_index], self.indexes[file_index]
+        ends = np.cumsum(index.num_records)
+        chunk = int(np.searchsorted(ends, row, side="right"))
+        offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
+        with closing(TextFile(file)) as source:
+            offset += _bytes_before(source.read(offset, int(index.num_bytes[chunk])), num_before)
+        subject = "" if feature is None else f"feature '{feature}': "
+        raise DataError(f"{file.path}: record {row} at byte {offset}: {subject}{bad.problem}") from bad
 
 
 def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
@@ -99,22 +114,10 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
     )
     sample = _look_at(files, sample_texts(files, indexes, framing))
     features = _columns(files, wanted, declared, sample)
-
-    def refuse(bad: UnusableRecord, file_index: int, row: int, feature: str | None) -> None:
-        # After a bad frame it is unknown where the next record begins: no quarantine helps.
-        path = files[file_index].path
-        if wanted.quarantine is not None and not bad.is_frame:
-            refuse_row(wanted.quarantine, path, file_index, row, bad.problem, column=feature)
-            return
-        offset = _offset_of(files[file_index], indexes[file_index], row)
-        subject = "" if feature is None else f"feature '{feature}': "
-        raise DataError(f"{path}: record {row} at byte {offset}: {subject}{bad.problem}") from bad
-
-    parser = ExampleParser(features, refuse)
+    parser = ExampleParser(features)
     row_bytes = sample.row_bytes(features)
-    return ScannedTFRecords(
-        tuple(files), indexes, framing, parser.columns, row_bytes, sample.record_bytes, parser.costs, parser
-    )
+    sizes = (row_bytes, sample.record_bytes, parser.costs)
+    return ScannedTFRecords(tuple(files), indexes, framing, parser.columns, *sizes, wanted.quarantine, parser)
 
 
 def _columns(
@@ -201,16 +204,6 @@ def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int
     return 1, int(ends[0])
 
 
-def _offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
-    """The byte at which a record begins; for messages only, since it reads the file."""
-    ends = np.cumsum(index.num_records)
-    chunk = int(np.searchsorted(ends, row, side="right"))
-    offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
-    with closing(TextFile(file)) as source:
-        content = source.read(offset, int(index.num_bytes[chunk]))
-    return offset + _bytes_before(content, num_before)
-
-
 def _bytes_before(content: bytes, row: int) -> int:
     return int(record_ends(content, row)[-1]) if row else 0
 
@@ -289,13 +282,14 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
     """
     sample = _Sample()
 
-    def pass_over(bad: UnusableRecord, file_index: int, *_: Any) -> None:
-        sample.problem = f"{files[file_index].path}: {bad.problem}"
-
     for file_index, text in texts:
         path, num_rows = files[file_index].path, len(record_ends(text))
+
+        def pass_over(bad: UnusableRecord, _: str | None, path: str = path) -> None:
+            sample.problem = f"{path}: {bad.problem}"
+
         features: dict[str, Feature] = {}
-        keys = ExampleParser({}, pass_over).locate(text, file_index, 0, num_rows, _MAX_KEYS)
+        keys = ExampleParser({}).locate(text, num_rows, pass_over, _MAX_KEYS)
         for begin, end, kind in keys.tolist():
             try:
                 name = text[begin:end].decode()
@@ -305,14 +299,14 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
                 ) from error
             features.setdefault(name, Feature(_TYPES[kind], ANY_LENGTH))
             sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
-        cells = ExampleParser(features, pass_over).locate(text, file_index, 0, num_rows)
+        cells = ExampleParser(features).locate(text, num_rows, pass_over)
         for i, (name, feature) in enumerate(features.items()):
             while True:
                 try:
                     sample.found[name].add(np.frombuffer(text, np.uint8), cells, i, feature.kind)
                     break
                 except UnusableRecord as bad:
-                    pass_over(bad, file_index)
+                    pass_over(bad, name)
                     cells[bad.row, i, 0] = kernels.MISSING
         sample.num_rows += num_rows
         sample.record_bytes = max(sample.record_bytes, len(text) // max(1, num_rows))

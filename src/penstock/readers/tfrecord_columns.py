@@ -150,6 +150,10 @@ class UnusableRecord(Exception):
     """Whether it is unknown where the next record begins."""
 
 
+Refuse = Callable[[UnusableRecord, str | None], None]
+"""What happens to a record that cannot be used: takes it with the feature, None: all of it, and raises or not."""
+
+
 def unusable(failure: NDArray[np.int64], kinds: NDArray[np.int64] | None = None) -> UnusableRecord:
     """What a kernel described; `kinds` are those that the columns must have."""
     reason, row, column, number = failure.tolist()
@@ -184,8 +188,6 @@ class ExampleParser:
     """Turns records into columns."""
 
     features: dict[str, Feature]
-    refuse: Callable[[UnusableRecord, int, int, str | None], None]
-    """What happens to a record that cannot be used: takes it with its file, row and feature, and raises or not."""
 
     @cached_property
     def columns(self) -> pa.Schema:
@@ -222,25 +224,20 @@ class ExampleParser:
         kernels.fill_slots(key_data, key_offsets, slots)
         return key_data, key_offsets, slots
 
-    def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
-        """So many records of a file; `first_row` is the row of the first of them in the file."""
-        data, cells = np.frombuffer(text, np.uint8), self.locate(text, file_index, first_row, num_records)
+    def parse(self, text: memoryview, num_records: int, refuse: Refuse) -> pa.RecordBatch:
+        """So many records; what `refuse` does not raise about is null."""
+        data, cells = np.frombuffer(text, np.uint8), self.locate(text, num_records, refuse)
         while True:
             try:
                 return pa.RecordBatch.from_arrays(self._take_columns(data, cells), schema=self.columns)
             except UnusableRecord as bad:
-                self._refuse(bad, file_index, first_row)
+                refuse(bad, list(self.features)[bad.column])
                 cells[bad.row, bad.column, 0] = kernels.MISSING
 
     def locate(
-        self,
-        text: bytes | memoryview,
-        file_index: int,
-        first_row: int,
-        num_records: int,
-        max_found: int = 0,
-    ) -> Any:
-        """The cells of all rows; with `max_found`, also so many keys that are no column, and their kinds."""
+        self, text: bytes | memoryview, num_records: int, refuse: Refuse, max_found: int = 0
+    ) -> NDArray[Any]:
+        """The cells of all rows; with `max_found`, instead so many keys that are no column, and their kinds."""
         data = np.frombuffer(text, np.uint8)
         cells = np.empty((num_records, len(self.features), 2), np.int32)
         found = np.full((max_found, 3), -1)
@@ -253,15 +250,11 @@ class ExampleParser:
                 break
             failure[1] += row
             bad = unusable(failure, self._kinds)
-            self._refuse(bad, file_index, first_row)
+            refuse(bad, None if bad.column < 0 else list(self.features)[bad.column])
             cells[bad.row, :, 0] = kernels.MISSING
             row, start = bad.row + 1, int(record_ends(text, bad.row + 1)[bad.row])
             num_found = int(np.count_nonzero(found[:, 0] >= 0))
         return cells if max_found == 0 else found[found[:, 0] >= 0]
-
-    def _refuse(self, bad: UnusableRecord, file_index: int, first_row: int) -> None:
-        feature = None if bad.column < 0 else list(self.features)[bad.column]
-        self.refuse(bad, file_index, first_row + bad.row, feature)
 
     def _take_columns(self, data: Any, cells: Any) -> list[Any]:
         """The columns of all rows; raises UnusableRecord for the first value that does not fit."""
