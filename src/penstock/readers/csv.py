@@ -64,18 +64,10 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
         # Lists and maps stay strings: the features split them.
         known[name] = pa.string() if pa.types.is_nested(declared) else declared
     sampled = ((forms[index], text) for index, text in sample_texts(files, indexes, framing))
-    types, row_bytes, text_row_bytes = _sample_columns(sampled, columns, known)
-    return ScannedCsv(
-        tuple(files),
-        indexes,
-        framing,
-        pa.schema(list(types.items())),
-        row_bytes,
-        text_row_bytes,
-        parse_costs(forms, len(columns)),
-        wanted.quarantine,
-        tuple(forms),
-    )
+    types, sizes = _sample_columns(sampled, columns, known)
+    schema, costs = pa.schema(list(types.items())), parse_costs(forms, len(columns))
+    shared = (tuple(files), indexes, framing, schema, *sizes, costs, wanted.quarantine)
+    return ScannedCsv(*shared, forms=tuple(forms))
 
 
 def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
@@ -131,8 +123,8 @@ def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], *
 
 def _sample_columns(
     texts: Iterable[tuple[CsvForm, bytes]], names: Sequence[str], known: Mapping[str, pa.DataType]
-) -> tuple[dict[str, pa.DataType], int, int]:
-    """The types of columns, and the bytes of a row in memory, with its origin, and as text.
+) -> tuple[dict[str, pa.DataType], tuple[int, int]]:
+    """The types of columns; the bytes of a row in memory, with its origin, and as text.
 
     Types are the narrowest that hold every sampled value, string where nothing else does; `known` ones stay. Records
     with another number of cells are left out, and cells are not converted to known types: reading reports both.
@@ -146,21 +138,21 @@ def _sample_columns(
         found = {name: table.schema.field(name).type for name in names if name not in known}
         floats = [name for name, value_type in found.items() if pa.types.is_floating(value_type)]
         if floats:
-            strings = dict.fromkeys(floats, pa.string())
-            cells = _decode(text, form, strings, invalid_row_handler=lambda _: "skip")
+            as_strings = dict.fromkeys(floats, pa.string())
+            cells = _decode(text, form, as_strings, invalid_row_handler=lambda _: "skip")
             for name in floats:
                 if pc.any(pc.match_substring_regex(cells[name], _LONG_INTEGER)).as_py():
                     found[name] = pa.string()
         for name, value_type in found.items():
             types[name] = join_types(types[name], value_type)
-        texts_of = [name for name in names if pa.types.is_string(types[name])]
-        num_fixed = len(names) - len(texts_of)
+        strings = [name for name in names if pa.types.is_string(types[name])]
+        num_fixed = len(names) - len(strings)
         num_rows += table.num_rows
-        num_bytes += table.select(texts_of).nbytes + table.num_rows * (num_fixed + 1) * _NUMBER_BYTES
+        num_bytes += table.select(strings).nbytes + table.num_rows * (num_fixed + 1) * _NUMBER_BYTES
         text_row_bytes = max(text_row_bytes, len(text) // max(1, table.num_rows))
     for name, value_type in types.items():
         types[name] = value_type if is_usable(value_type) else pa.string()
-    return types, max(1, -(-num_bytes // max(1, num_rows))), text_row_bytes
+    return types, (max(1, -(-num_bytes // max(1, num_rows))), text_row_bytes)
 
 
 @dataclass(frozen=True)

@@ -62,17 +62,10 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     has_lists = any(pa.types.is_nested(value_type) for value_type in columns.types)
     num_cast = sum(read_columns.field(field.name).type != field.type for field in columns)
     record_bytes = _VALUE_BYTES * (len(columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
-    return ScannedJson(
-        tuple(files),
-        indexes,
-        framing,
-        columns,
-        row_bytes,
-        sample.text_row_bytes,
-        (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes),
-        wanted.quarantine,
-        read_columns,
-    )
+    costs = (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes)
+    sizes = (row_bytes, sample.text_row_bytes)
+    shared = (tuple(files), indexes, framing, columns, *sizes, costs, wanted.quarantine)
+    return ScannedJson(*shared, read_columns=read_columns)
 
 
 def _data_start(file: DataFile) -> int:

@@ -115,9 +115,9 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
     sample = _look_at(files, sample_texts(files, indexes, framing))
     features = _columns(files, wanted, declared, sample)
     parser = ExampleParser(features)
-    row_bytes = sample.row_bytes(features)
-    sizes = (row_bytes, sample.record_bytes, parser.costs)
-    return ScannedTFRecords(tuple(files), indexes, framing, parser.columns, *sizes, wanted.quarantine, parser)
+    sizes = (sample.row_bytes(features), sample.record_bytes)
+    shared = (tuple(files), indexes, framing, parser.columns, *sizes, parser.costs, wanted.quarantine)
+    return ScannedTFRecords(*shared, parser=parser)
 
 
 def _columns(
