@@ -1,5 +1,7 @@
 """Which columns TFRecord files have, where their records stand, and what reading them holds."""
 
+import doctest
+import re
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +220,16 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
         BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading may hold 4MiB"
     ):
         list(read_blocks(survey_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
+
+
+def test_every_example_of_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page_path = Path(__file__).parents[2] / "docs" / "tfrecord.md"
+    monkeypatch.chdir(tmp_path)
+    examples = "\n".join(re.findall(r"^```pycon\n(.*?)^```", page_path.read_text(), re.DOTALL | re.MULTILINE))
+    page = doctest.DocTestParser().get_doctest(examples, {}, page_path.name, None, 0)
+    report: list[str] = []
+
+    results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(page, out=report.append)
+
+    assert results.attempted == 14
+    assert results.failed == 0, "".join(report)

@@ -185,9 +185,9 @@ class CsvRecords(Framing):
 
     def ends_inside(self, text: bytes) -> bool:
         """As `Framing` says: a line end after the text would be a part of its last cell."""
-        ends = (
-            self._line_ends(np.frombuffer(text + b"\n", np.uint8)) if b'"' in text else np.array([len(text)])
-        )
+        if b'"' not in text:
+            return False
+        ends = self._line_ends(np.frombuffer(text + b"\n", np.uint8))
         return not ends.size or int(ends[-1]) < len(text)
 
     def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
