@@ -233,6 +233,12 @@ class _Column:
             raise _Misfitting(self._wrong_shape(value))
         if value.dtype.kind not in "biuf":
             raise _Misfitting(self._culprit(value.reshape(-1).tolist()))
+        if value.dtype.kind == self.spec.dtype.kind and value.dtype.kind in "iu":
+            target = self.values[row, ...]
+            target[...] = value
+            # Whole numbers that come back as they went in fit. NumPy compares a row in four times the time.
+            if target.astype(value.dtype).tobytes() == value.tobytes():
+                return
         self._fill(self.values[row : row + 1], value[None])
 
     def put_block(self, first_row: int, block: Values) -> None:
