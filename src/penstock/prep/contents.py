@@ -5,6 +5,8 @@ as they are, a batch file, a row group. Whoever looks chooses blocks and rows, a
 """
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -140,7 +142,7 @@ def contents_of(path: Path) -> Contents | None:
         return None
     beginning = _beginning(path / MANIFEST_NAME)
     if f'"kind": "{STORE_KIND}"'.encode() in beginning:
-        return _store(path)
+        return store_contents(path)
     check_ended(path)
     has_batch_files = any(
         found.is_file() for suffix in SUFFIXES.values() for found in path.glob(f"batch_*{suffix}")
@@ -164,6 +166,19 @@ def _arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     )
 
 
+def read_samples(blocks: Sequence[Block], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
+    """The values of some samples, whose numbers are sorted, array by array; every block is read once."""
+    first, start = 0, 0
+    for block in blocks:
+        end = bisect_left(rows, first + block.num_rows, start)
+        if start < end:
+            seen: Counter[str] = Counter()
+            for name, values in block.chunks([(row - first, row - first + 1) for row in rows[start:end]]):
+                yield rows[start + seen[name]], name, values
+                seen[name] += 1
+        first, start = first + block.num_rows, end
+
+
 @dataclass(frozen=True, slots=True)
 class _FileArray:
     """An array whose values lie in a file as they are."""
@@ -184,10 +199,9 @@ class _FileArray:
         for start in range(first, end, step) if self.row_bytes else ():
             count = min(step, end - start)
             num_values = count * math.prod(self.shape[1:])
+            offset = self.offset + start * self.row_bytes
             try:
-                values = np.fromfile(
-                    self.path, self.dtype, num_values, offset=self.offset + start * self.row_bytes
-                )
+                values = np.fromfile(self.path, self.dtype, num_values, offset=offset)
             except OSError as error:
                 raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from error
             if len(values) != num_values:
@@ -339,7 +353,7 @@ def _refuse_pickled(path: Path) -> None:
         )
 
 
-def _store(folder: Path) -> Contents:
+def store_contents(folder: Path) -> Contents:
     """A store whose files have the sizes that its manifest lists."""
     document = read_store(folder)
     for item in document["files"]:
@@ -361,38 +375,34 @@ def _store(folder: Path) -> Contents:
         "files": len(document["files"]),
         "bytes_on_disk": sum(item["num_bytes"] for item in document["files"]),
     }
-    read_blocks = _part_blocks if options["target"] in ("parquet", "ipc") else _row_blocks
-    parts = tuple(
-        Part(split, _arrays_of(schema, rows), list(read_blocks(folder, document, schema, split)))
-        for split, rows in splits.items()
-    )
-    return Contents(f"store ({options['target']})", facts, schema.heads, schema.masked_heads, parts)
+    parts = []
+    for split, num_rows in splits.items():
+        if options["target"] in ("parquet", "ipc"):
+            names = [item["name"] for item in document["files"] if item["name"].startswith(f"{split}/")]
+            blocks: list[Block] = [block for name in names for block in _groups(folder / name, schema)]
+        else:
+            arrays = tuple(
+                _FileArray(
+                    folder / item["file"],
+                    item["name"],
+                    np.dtype(item["dtype"]),
+                    tuple(item["shape"]),
+                    item["offset"],
+                )
+                for item in document["arrays"]
+                if item["split"] == split
+            )
+            step = max(1, _CHUNK_BYTES // max(1, schema.row_bytes))
+            blocks = [
+                _FileRows(arrays, first, min(step, num_rows - first)) for first in range(0, num_rows, step)
+            ]
+        parts.append(Part(split, _arrays_of(schema, num_rows), blocks))
+    return Contents(f"store ({options['target']})", facts, schema.heads, schema.masked_heads, tuple(parts))
 
 
-def _part_blocks(
-    folder: Path, document: dict[str, Any], schema: StoreSchema, split: str
-) -> Iterator[_PartGroup]:
+def _groups(path: Path, schema: StoreSchema) -> Iterator[_PartGroup]:
     from penstock.prep.merge.arrow_parts import group_sizes
 
-    for item in document["files"]:
-        if item["name"].startswith(f"{split}/"):
-            path = folder / item["name"]
-            with _reading(path):
-                sizes = group_sizes(path)
-            yield from (_PartGroup(path, group, rows, schema) for group, rows in enumerate(sizes))
-
-
-def _row_blocks(
-    folder: Path, document: dict[str, Any], schema: StoreSchema, split: str
-) -> Iterator[_FileRows]:
-    """So cut that each block takes a few megabytes."""
-    arrays = tuple(
-        _FileArray(
-            folder / item["file"], item["name"], np.dtype(item["dtype"]), tuple(item["shape"]), item["offset"]
-        )
-        for item in document["arrays"]
-        if item["split"] == split
-    )
-    num_rows, step = document["splits"][split], max(1, _CHUNK_BYTES // max(1, schema.row_bytes))
-    for first in range(0, num_rows, step):
-        yield _FileRows(arrays, first, min(step, num_rows - first))
+    with _reading(path):
+        sizes = group_sizes(path)
+    yield from (_PartGroup(path, group, rows, schema) for group, rows in enumerate(sizes))

@@ -101,9 +101,11 @@ def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
 def _options(section: Preprocessing, limit_bytes: int, allow_pickle: bool) -> MergeOptions:
     """What the section does not set itself is None: the manifest of the batch files has it."""
     declared, splits = section.sample_schema, section.splits
-    names = None
+    names = shares = None
     if declared.model_fields_set & {"features_name", "label_prefix", "mask_prefix"}:
         names = ArrayNames(declared.features_name, declared.label_prefix, declared.mask_prefix)
+    if splits is not None:
+        shares = SplitShares(splits.train, splits.val, splits.test, splits.by.value)
     sets_features = "dtype" in section.model_fields_set or not section.use_float32
     types = DeclaredTypes(
         features=feature_dtype(section) if sets_features else None,
@@ -113,7 +115,7 @@ def _options(section: Preprocessing, limit_bytes: int, allow_pickle: bool) -> Me
     # `compression` is that of batch files, and of a store where its target has any.
     is_compressed = section.target in _COMPRESSED_TARGETS
     options = MergeOptions(
-        splits=splits and SplitShares(splits.train, splits.val, splits.test, splits.by.value),
+        splits=shares,
         shuffle=section.shuffle,
         seed=section.seed,
         target=section.target.value,
@@ -203,7 +205,7 @@ def merge_run(
     """Merge the batch files of a run; a whole store of the same is left as it is, and `restart` writes it anew."""
     with measured(preprocessing_of(run), run.memory) as monitor:
         merged = merge_batches(run, monitor, restart=restart, allow_pickle=allow_pickle, plain=plain)
-    return MergeReport(merged, monitor and monitor.report)
+    return MergeReport(merged, None if monitor is None else monitor.report)
 
 
 def merge_batches(
@@ -372,4 +374,4 @@ def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = Fals
             allow_pickle=allow_pickle,
             progress=progress,
         )
-    return VerifyReport(section.output_dir, differences, monitor and monitor.report)
+    return VerifyReport(section.output_dir, differences, None if monitor is None else monitor.report)

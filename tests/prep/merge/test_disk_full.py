@@ -97,7 +97,8 @@ def test_a_disk_that_fills_up_meanwhile_leaves_no_store_and_the_merge_goes_on(tm
 
 LIMITED = """
 import sys
-from penstock.prep.merge import MergeOptions, merge
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions
 merge(sys.argv[1], sys.argv[2], options=MergeOptions(target=sys.argv[3]))
 """
 NOT_WRITTEN = (

@@ -17,7 +17,9 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import h5py, pyarrow.parquet
-from penstock.prep.merge import MergeOptions, SplitShares, merge, verify
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.verify import verify
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

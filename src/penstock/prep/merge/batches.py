@@ -86,6 +86,11 @@ class Batches:
     def __len__(self) -> int:
         return len(self.paths)
 
+    @cached_property
+    def result_schema(self) -> StoreSchema:
+        """Of a store: all arrays but what keeps samples together."""
+        return self.schema.without(self.schema.names.groups)
+
     @property
     def total_samples(self) -> int:
         return int(self.num_samples.sum())

@@ -30,8 +30,8 @@ from penstock.runtime.durable import PARTIAL_SUFFIX
 
 Key = tuple[str, str]
 """Split and array."""
-Stretch = tuple[int, int]
-"""Number of bytes, and their CRC-32."""
+Wrote = dict[Key, tuple[int, int]]
+"""The bytes that a task wrote and their CRC-32: by split and array, or by split and file where a target has many."""
 
 _LOCAL_HEADER_BYTES, _ZIP64_FIELD_BYTES = 30, 20
 _PADDING_FIELD = struct.Struct("<2H")

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from penstock.prep.merge.batches import Batches
 from penstock.prep.merge.layouts import StoreFile, store_files
 from penstock.prep.merge.options import MergeOptions
-from penstock.prep.merge.splits import KeyStream, SplitNumbers, Splitter, splitter_of
+from penstock.prep.merge.splits import Keys, KeyStream, SplitNumbers, Splitter, splitter_of
 from penstock.readers.store_schema import StoreSchema
 
 MAX_PARTS = 1024
 """Each has checksums that are kept until the end: there are not more, however large the data."""
 LAYOUT_VERSION = 2
 """Counts up when the same inputs and options give other arrays."""
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,10 @@ class MergePlan:
     """How many samples each input file gave; each batch file counts as one where nobody knows."""
     num_inputs: int | None
 
-    @cached_property
+    @property
     def schema(self) -> StoreSchema:
         """Of the result."""
-        return result_schema(self.batches)
+        return self.batches.result_schema
 
     @cached_property
     def columns(self) -> tuple[tuple[int, str], ...]:
@@ -77,15 +76,17 @@ class MergePlan:
 
     @property
     def order_keys(self) -> KeyStream:
-        """A shuffle sorts samples by these."""
         return KeyStream("order", self.options.seed)
 
     def split_numbers(self, batch: int) -> SplitNumbers:
         """The split of each sample of a batch."""
-        numbers = self.splitter.numbers(batch)
-        if isinstance(numbers, int):
-            return np.full(int(self.batches.num_samples[batch]), numbers, np.uint8)
-        return numbers
+        numbers = np.asarray(self.splitter.numbers(batch), np.uint8)
+        return np.broadcast_to(numbers, int(self.batches.num_samples[batch]))
+
+    def order_numbers(self, batch: int) -> Keys:
+        """What a shuffle sorts the samples of a batch by."""
+        first, end = self.batches.first_rows[batch : batch + 2].tolist()
+        return self.order_keys.of_rows(first, end - first)
 
     def parts(self) -> Iterator[range]:
         """Batches in order, some at a time."""
@@ -99,38 +100,6 @@ class MergePlan:
                 first, num_bytes = batch + 1, 0
         if first < len(self.batches):
             yield range(first, len(self.batches))
-
-    def positions_of(self, rows: NDArray[np.int64]) -> tuple[Positions, Positions]:
-        """The split of each of a few samples, by its number, and its position in that split.
-
-        All samples are looked at once, batch by batch; nothing is kept of them.
-        """
-        splits, positions = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        first_rows = self.batches.first_rows
-        batch_of = np.searchsorted(first_rows[:-1], rows, side="right") - 1
-        for batch in np.unique(batch_of).tolist():
-            numbers = self.split_numbers(batch)
-            for index in np.flatnonzero(batch_of == batch):
-                row = int(rows[index] - first_rows[batch])
-                splits[index] = numbers[row]
-                before = np.count_nonzero(numbers[:row] == numbers[row])
-                positions[index] = self.starts[batch, numbers[row]] + before
-        if not self.options.shuffle:
-            return splits, positions
-        wanted = self.order_keys.at_rows(rows)
-        positions = np.zeros(len(rows), np.int64)
-        for batch in range(len(self.batches)):
-            keys = self.order_keys.of_rows(int(first_rows[batch]), int(self.batches.num_samples[batch]))
-            numbers = self.split_numbers(batch)
-            for split in np.unique(splits):
-                lower = np.sort(keys[numbers == split])
-                positions += np.where(splits == split, np.searchsorted(lower, wanted), 0)
-        return splits, positions
-
-
-def result_schema(batches: Batches) -> StoreSchema:
-    """All arrays but what keeps samples together."""
-    return batches.schema.without(batches.schema.names.groups)
 
 
 def plan_merge(
@@ -153,6 +122,6 @@ def plan_merge(
             counts[batch + 1] = np.bincount(numbers, minlength=num_splits)
     starts = np.cumsum(counts, axis=0)
     split_counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
-    files = store_files(result_schema(batches), split_counts, options)
+    files = store_files(batches.result_schema, split_counts, options)
     num_inputs = None if source_samples is None else len(samples)
     return MergePlan(batches, options, splitter, starts, files, samples, num_inputs)
