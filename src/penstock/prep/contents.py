@@ -18,11 +18,11 @@ import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.batches import list_batch_files, no_batches, read_batches
+from penstock.prep.merge.batches import read_folder
 from penstock.prep.merge.staging import check_ended
-from penstock.readers.batch_files import SUFFIXES, check_values, is_pickled, read_array, read_header
+from penstock.readers.batch_files import SUFFIXES, check_values, read_array, read_header
 from penstock.readers.batch_layouts import NATIVE_MAGIC, Values
-from penstock.readers.pickled_samples import PICKLE_SUFFIXES
+from penstock.readers.pickled_samples import PICKLE_SUFFIXES, PickledFile
 from penstock.readers.store_manifest import (
     BATCHES_KIND,
     MANIFEST_NAME,
@@ -296,8 +296,8 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _batch_file(path: Path) -> Contents:
-    _refuse_pickled(path)
-    header = read_header(path)
+    with _unpickling_nothing():
+        header = read_header(path)
     try:
         names = Manifest.read(path.parent).schema.names
     except DataError:
@@ -319,38 +319,32 @@ def _batch_file(path: Path) -> Contents:
 
 def _batch_folder(folder: Path) -> Contents:
     """All batch files of a folder, which must agree."""
-    manifest = Manifest.read(folder) if (folder / MANIFEST_NAME).exists() else None
-    records = manifest.batches if manifest else ()
-    if manifest and not records:
-        raise no_batches(folder, manifest)
-    paths = [folder / record.name for record in records] or list_batch_files(folder)
-    try:
-        batches = read_batches(paths, manifest.schema.names if manifest else None, records)
-    except DataError:
-        for path in paths:
-            _refuse_pickled(path)
-        raise
-    schema = batches.schema.with_columns(manifest.schema) if manifest else batches.schema
-    blocks = [_BatchBlock(path, rows) for path, rows in zip(paths, batches.num_samples.tolist(), strict=True)]
-    facts: dict[str, int | str] = {"samples": batches.total_samples, "batch_files": len(paths)}
+    with _unpickling_nothing():
+        batches, manifest = read_folder(folder)
+    facts: dict[str, int] = {"samples": batches.total_samples, "batch_files": len(batches)}
     if manifest:
         facts["input_files"] = len(manifest.inputs)
+    counts = batches.num_samples.tolist()
+    blocks = [_BatchBlock(batches.path(batch), num_rows) for batch, num_rows in enumerate(counts)]
     return Contents(
         kind="batch files",
         facts={**facts, "bytes_on_disk": int(batches.file_bytes.sum())},
-        heads=schema.heads,
-        masked_heads=schema.masked_heads,
-        parts=(Part(None, _arrays_of(schema, batches.total_samples), blocks),),
+        heads=batches.schema.heads,
+        masked_heads=batches.schema.masked_heads,
+        parts=(Part(None, _arrays_of(batches.schema, batches.total_samples), blocks),),
         warnings=() if manifest else (_UNFINISHED if is_unfinished(folder) else _NO_MANIFEST,),
     )
 
 
-def _refuse_pickled(path: Path) -> None:
-    if is_pickled(path):
+@contextmanager
+def _unpickling_nothing() -> Iterator[None]:
+    try:
+        yield
+    except PickledFile as error:
         raise DataError(
-            f"{path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
+            f"{error.path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
             "merge files that you trust with penstock merge --allow-pickle and look at the store"
-        )
+        ) from None
 
 
 def store_contents(folder: Path) -> Contents:

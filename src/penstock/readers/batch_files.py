@@ -26,7 +26,7 @@ from penstock.readers.batch_layouts import (
     write_native,
     write_npz,
 )
-from penstock.readers.pickled_samples import holds_pickle, load_pickled, refuse_pickle
+from penstock.readers.pickled_samples import PickledFile, holds_pickle, load_pickled
 from penstock.readers.store_manifest import BatchRecord, DamagedFile
 from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import replacing
@@ -95,16 +95,16 @@ def load_batch(
     header = _header_unless_pickle(path)
     if header is None or header.has_objects:
         if not allow_pickle:
-            raise refuse_pickle(path)
+            raise PickledFile.at_path(path)
         return load_pickled(path, schema)
     return {array.name: read_array(header, array, mmap=mmap) for array in header.arrays.values()}
 
 
 def read_header(path: str | Path) -> BatchHeader:
-    """What is in a batch file, from its header alone."""
+    """What is in a batch file, from its header alone; `PickledFile` where it holds pickled samples."""
     header = _header_unless_pickle(Path(path))
-    if header is None:
-        raise refuse_pickle(Path(path))
+    if header is None or header.has_objects:
+        raise PickledFile.at_path(Path(path))
     return header
 
 
@@ -116,8 +116,6 @@ def is_pickled(path: str | Path) -> bool:
 
 def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -> Values:
     """The values of one array, decompressed and checked; with `mmap` as in `load_batch`."""
-    if array.dtype.hasobject:
-        raise refuse_pickle(header.path)
     if mmap and array.is_copyable:
         if array.array_bytes == 0:
             return np.empty(array.shape, array.dtype)

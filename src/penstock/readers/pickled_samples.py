@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -51,12 +51,19 @@ def holds_pickle(path: Path, beginning: bytes) -> bool:
     return beginning.startswith(_PICKLE_START) or (bool(beginning) and path.suffix in PICKLE_SUFFIXES)
 
 
-def refuse_pickle(path: Path) -> DataError:
-    """The error for an old file when nobody allowed to unpickle it."""
-    return DataError(
-        f"{path}: holds pickled samples, as batch files of old do; they are converted where you allow it, and nothing "
-        "of the file is run: allow_pickle=True, or --allow-pickle"
-    )
+class PickledFile(DataError):
+    """Nobody allowed to unpickle an old file."""
+
+    path: Path
+
+    @classmethod
+    def at_path(cls, path: Path) -> Self:
+        error = cls(
+            f"{path}: holds pickled samples, as batch files of old do; they are converted where you allow it, and "
+            "nothing of the file is run: allow_pickle=True, or --allow-pickle"
+        )
+        error.path = path
+        return error
 
 
 def load_pickled(path: Path, schema: StoreSchema | None = None) -> dict[str, NDArray[Any]]:

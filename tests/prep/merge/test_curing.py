@@ -17,7 +17,7 @@ from tests.readers.batch_files.samples import game_arrays
 def prepared(tmp_path):
     """A folder of two batch files with their manifest."""
     records = [save_batch(tmp_path / f"batch_{number}.batch", game_arrays(3, number)) for number in range(2)]
-    schema = read_batches([tmp_path / "batch_0.batch"]).schema
+    schema = read_batches(tmp_path, ["batch_0.batch"]).schema
     Manifest((), tuple(records), schema, {}).write(tmp_path)
     return tmp_path
 

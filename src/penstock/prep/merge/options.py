@@ -45,8 +45,8 @@ class SplitShares:
     @property
     def shares(self) -> dict[str, float]:
         """Those that are not empty, in order."""
-        every = {"train": self.train, "val": self.val, "test": self.test}
-        return {name: share for name, share in every.items() if share}
+        shares = {"train": self.train, "val": self.val, "test": self.test}
+        return {name: share for name, share in shares.items() if share}
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,9 @@ class MergeOptions:
             raise ConfigError.at(
                 "compression", f"{self.compression} is not for target {self.target}; known: {known}"
             )
-        if self.workers < 1:
-            raise ConfigError.at("merge_workers", f"is {self.workers}; it must be at least 1")
-        if self.part_bytes < 1:
-            raise ConfigError.at("part_bytes", f"is {self.part_bytes}; it must be at least 1")
+        for key, value in {"merge_workers": self.workers, "part_bytes": self.part_bytes}.items():
+            if value < 1:
+                raise ConfigError.at(key, f"is {value}; it must be at least 1")
         if self.memory_bytes < _MIN_MEMORY_BYTES:
             raise ConfigError.at(
                 "memory.limit",

@@ -113,7 +113,7 @@ class Splitter:
             sources = np.searchsorted(self.source_ends, np.arange(first, end), side="right")
             return np.take(self.by_source, sources)
         if self.by == "group":
-            header = read_header(self.batches.paths[batch])
+            header = read_header(self.batches.path(batch))
             groups = read_array(header, header.array(self.batches.schema.names.groups))
             keys = self.keys.of_values(groups.astype(np.uint64, copy=False))
         else:
@@ -133,14 +133,14 @@ def splitter_of(
     spec = batches.schema.spec(groups) if groups in batches.schema else None
     if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
         raise DataError(
-            f"{batches.paths[0]}: array '{groups}' is {spec}; that name is for what keeps samples together in splits, "
+            f"{batches.path(0)}: array '{groups}' is {spec}; that name is for what keeps samples together in splits, "
             "one whole number per sample: give it another"
         )
     if spec and len(batches.schema.arrays) == 1:
-        raise DataError(f"{batches.paths[0]}: has no array but '{groups}', of which nothing is in a store")
+        raise DataError(f"{batches.path(0)}: has no array but '{groups}', of which nothing is in a store")
     if splits and splits.by == "group" and spec is None:
         raise DataError(
-            f"{batches.paths[0]}: has no array '{groups}', so that samples cannot be kept together in groups; "
+            f"{batches.path(0)}: has no array '{groups}', so that samples cannot be kept together in groups; "
             "give splits.group_key to penstock prep, or split by sample or file"
         )
     shares = splits.shares if splits else {"train": 1.0}

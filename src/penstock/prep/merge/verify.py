@@ -96,15 +96,15 @@ def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
 
 def _other_batches(store: Path, document: dict[str, Any], plan: MergePlan) -> list[str]:
     """By what the headers say of all values; the first file that is another is told."""
-    paths, found = plan.batches.paths, plan.batches.content_checksums
+    batches, found = plan.batches, plan.batches.content_checksums
     made_of = document.get("batch_checksums")
     if made_of == found or (made_of is None and document["fingerprint"] == plan.fingerprint):
         return []
     if made_of is None or len(made_of) != len(found):
-        return [f"{store}: was made of other batch files than those in {paths[0].parent}; {_MERGE_AGAIN}"]
+        return [f"{store}: was made of other batch files than those in {batches.folder}; {_MERGE_AGAIN}"]
     others = [batch for batch, checksum in enumerate(found) if checksum != made_of[batch]]
     more = f", and {len(others) - 1:,} more are" if len(others) > 1 else ""
-    return [f"{paths[others[0]]}: is another than {store} was made of{more}; {_MERGE_AGAIN}"]
+    return [f"{batches.path(others[0])}: is another than {store} was made of{more}; {_MERGE_AGAIN}"]
 
 
 def _damaged_batches(plan: MergePlan, source: Path, progress: ProgressLogger | None) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _row_differences(store: Path, plan: MergePlan) -> Iterator[str]:
     splits, positions = _positions(plan, rows, batch_of)
     expected: dict[str, dict[int, tuple[str, dict[str, Any]]]] = {name: {} for name in plan.splitter.names}
     for batch in np.unique(batch_of).tolist():
-        path = batches.paths[batch]
+        path = batches.path(batch)
         arrays = load_batch(
             path, allow_pickle=bool(batches.is_pickled[batch]), mmap=True, schema=batches.schema
         )
