@@ -1,7 +1,6 @@
 """Batch files: some arrays with the same samples in one file, native or `.npz`.
 
-`save_batch` writes them, `load_batch` reads them, `read_header` tells what is in a file without reading a value: for
-each array its type, shape, checksum and the offset of its bytes, so that a merge copies bytes and makes no array.
+`read_header` reads no value: it gives the type, shape, checksum and offset of each array, so that a merge copies bytes.
 """
 
 import zlib
@@ -32,7 +31,6 @@ from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import replacing
 
 SUFFIXES = {"native": ".batch", "npz": ".npz"}
-"""Of the files of each layout."""
 
 _LEVELS = {"zlib": (0, 9), "zstd": (1, 22), "lz4": (1, 12)}
 
@@ -134,7 +132,6 @@ def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -
 
 
 def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None:
-    """Refuse an array whose values, as they were read, have another checksum than the header says."""
     if checksum != array.checksum:
         raise DamagedFile(
             f"{header.path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
@@ -144,7 +141,6 @@ def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None
 
 
 def check_layout(layout: str, compression: str, level: int | None) -> None:
-    """Refuse an unknown layout, and a compression or level that it does not have."""
     if layout not in SUFFIXES:
         raise ConfigError(f"layout is '{layout}'; known: {', '.join(SUFFIXES)}")
     check_compression(compression, level)
@@ -156,7 +152,6 @@ def check_layout(layout: str, compression: str, level: int | None) -> None:
 
 
 def check_compression(compression: str, level: int | None) -> None:
-    """Refuse an unknown compression, and a level that it does not have."""
     if compression not in COMPRESSIONS:
         raise ConfigError(f"compression is '{compression}'; known: {', '.join(COMPRESSIONS)}")
     if level is None:

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -141,26 +140,21 @@ def _merge_to(
     check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), staging)
     phases = _plan_tasks(plan, buckets, is_accumulative)
     num_tasks = sum(len(phase) for phase in phases)
-    with _clear_errors(target), locked(target):
-        remove_others(target, None if restart else staging)
-        check_free(target, plan.file_names, staging)
-        kept = num_tasks
-        if not (staging / MANIFEST_NAME).exists():
-            kept = _write_store(plan, staging, buckets, phases, progress)
-        publish(staging, target, plan.options.durable)
-        return num_tasks, kept
-
-
-@contextmanager
-def _clear_errors(output_dir: Path) -> Iterator[None]:
+    kept = num_tasks
     try:
-        yield
+        with locked(target):
+            remove_others(target, None if restart else staging)
+            check_free(target, plan.file_names, staging)
+            if not (staging / MANIFEST_NAME).exists():
+                kept = _write_store(plan, staging, buckets, phases, progress)
+            publish(staging, target, plan.options.durable)
     except OSError as error:
         advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         raise DataError(
-            f"{output_dir}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
+            f"{target}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
             "merge again: it goes on with what is done"
         ) from error
+    return num_tasks, kept
 
 
 @dataclass(frozen=True)
