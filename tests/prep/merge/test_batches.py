@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.merge.batches import find_batches, read_batches
+from penstock.prep.merge.batches import find_batches
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions
-from penstock.readers.batch_files import save_batch
+from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.samples import arrays_to_samples
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import StoreSchema
@@ -21,7 +21,7 @@ def test_files_come_in_the_order_of_their_numbers(tmp_path):
     for number in (10, 9, 1):
         save_batch(tmp_path / f"batch_{number}.batch", game_arrays(number))
 
-    batches, _ = find_batches(tmp_path)
+    batches = find_batches(tmp_path)
 
     assert list(batches.names) == ["batch_1.batch", "batch_9.batch", "batch_10.batch"]
     assert batches.num_samples.tolist() == [1, 9, 10]
@@ -31,17 +31,17 @@ def test_a_manifest_says_which_files_and_in_which_order(tmp_path):
     records = [
         save_batch(tmp_path / f"batch_{number}.batch", game_arrays(number + 1, number)) for number in range(3)
     ]
-    schema = read_batches(tmp_path, ["batch_0.batch"]).schema
+    schema = read_header(tmp_path / "batch_0.batch").schema()
     Manifest((), (records[2], records[0]), schema, {}).write(tmp_path)
 
-    batches, _ = find_batches(tmp_path)
+    batches = find_batches(tmp_path)
 
     assert list(batches.names) == ["batch_2.batch", "batch_0.batch"]
 
 
 def test_a_file_that_the_manifest_does_not_know_is_refused(tmp_path):
     record = save_batch(tmp_path / "batch_0.batch", game_arrays(3, seed=0))
-    schema = read_batches(tmp_path, ["batch_0.batch"]).schema
+    schema = read_header(tmp_path / "batch_0.batch").schema()
     Manifest((), (record,), schema, {}).write(tmp_path)
     save_batch(tmp_path / "batch_0.batch", game_arrays(3, seed=1))
 
@@ -104,11 +104,11 @@ def test_files_of_any_name_are_taken_where_none_is_called_batch(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ".hidden.npz").write_bytes(b"")
 
-    found, _ = find_batches(tmp_path)
+    found = find_batches(tmp_path)
     assert list(found.names) == ["game1.batch", "game2.npz", "game10.npz"]
 
     save_batch(tmp_path / "batch_0.npz", batches[0])
-    found, _ = find_batches(tmp_path)
+    found = find_batches(tmp_path)
     assert list(found.names) == ["batch_0.npz"]
 
 

@@ -250,7 +250,7 @@ def test_two_merges_do_not_write_to_one_folder(tmp_path):
 
 def test_a_batch_file_that_changes_meanwhile_is_noticed(tmp_path):
     write_batches(tmp_path / "in")
-    batches, _ = find_batches(tmp_path / "in")
+    batches = find_batches(tmp_path / "in")
     path = tmp_path / "in" / "batch_0001.batch"
     before_ns = path.stat().st_mtime_ns
     save_batch(path, game_arrays(7, seed=99))

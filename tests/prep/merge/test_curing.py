@@ -3,10 +3,9 @@
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.merge.batches import read_batches
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions
-from penstock.readers.batch_files import save_batch
+from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.store_manifest import Manifest
 from tests.prep.merge.inputs import write_batches
 from tests.prep.merge.test_continuing import damage
@@ -17,7 +16,7 @@ from tests.readers.batch_files.samples import game_arrays
 def prepared(tmp_path):
     """A folder of two batch files with their manifest."""
     records = [save_batch(tmp_path / f"batch_{number}.batch", game_arrays(3, number)) for number in range(2)]
-    schema = read_batches(tmp_path, ["batch_0.batch"]).schema
+    schema = read_header(tmp_path / "batch_0.batch").schema()
     Manifest((), tuple(records), schema, {}).write(tmp_path)
     return tmp_path
 

@@ -79,7 +79,7 @@ def test_a_small_disk_stays_empty(tmp_path, small_disk):
 def test_a_disk_that_fills_up_meanwhile_leaves_no_store_and_the_merge_goes_on(tmp_path, small_disk):
     """Enough for the bytes but not for whole pages: the room is gone in the middle of the work."""
     batches = write_batches(tmp_path / "in", SIZES)
-    plan = plan_merge(find_batches(tmp_path / "in")[0], MergeOptions())
+    plan = plan_merge(find_batches(tmp_path / "in"), MergeOptions())
     ballast = fill(small_disk, -(-plan.num_bytes // 4096) * 4096)
 
     with pytest.raises(

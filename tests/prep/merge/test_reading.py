@@ -41,7 +41,7 @@ def test_the_size_of_files_changes_no_byte(tmp_path, splits, shuffle, monkeypatc
 @pytest.mark.usefixtures("size")
 def test_arrays_come_in_pieces_or_by_samples(tmp_path):
     written = write_batches(tmp_path, [9])[0]["strategic_features"]
-    batches, _ = find_batches(tmp_path)
+    batches = find_batches(tmp_path)
 
     with BatchReader(batches, 0) as reader:
         pieces = b"".join(rows.tobytes() for _, rows in reader.chunks(0))
@@ -54,7 +54,7 @@ def test_arrays_come_in_pieces_or_by_samples(tmp_path):
 @pytest.mark.usefixtures("size")
 def test_damage_is_noticed_when_the_last_sample_was_read(tmp_path):
     write_batches(tmp_path, [9])
-    batches, _ = find_batches(tmp_path)
+    batches = find_batches(tmp_path)
     damage(tmp_path / "batch_0000.batch")
     column = [spec.name for spec in batches.schema.arrays].index("masks_target")
 

@@ -54,7 +54,7 @@ def test_memory_workers_and_parts_do_not_change_the_order(tmp_path):
     little = MergeOptions(
         shuffle=True, seed=5, splits=splits, memory_bytes=MIB, workers=2, part_bytes=MIB, durable=False
     )
-    assert plan_buckets(plan_merge(find_batches(tmp_path / "in")[0], little)).bits > 2
+    assert plan_buckets(plan_merge(find_batches(tmp_path / "in"), little)).bits > 2
 
     merge(tmp_path / "in", tmp_path / "much", options=much)
     merge(tmp_path / "in", tmp_path / "little", options=little)
@@ -66,7 +66,7 @@ def test_memory_workers_and_parts_do_not_change_the_order(tmp_path):
 def test_every_place_is_as_likely(tmp_path):
     """Where each of 6 samples comes, over 600 seeds: about 100 times at each place."""
     write_numbered(tmp_path / "in", [4, 2])
-    batches, _ = find_batches(tmp_path / "in")
+    batches = find_batches(tmp_path / "in")
     counts = np.zeros((6, 6), int)
     for seed in range(600):
         keys = plan_merge(batches, MergeOptions(shuffle=True, seed=seed)).order_keys.of_rows(0, 6)
@@ -93,7 +93,7 @@ def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
 @pytest.mark.parametrize(("part_bytes", "splits"), [(MIB, None), (1, SplitShares())])
 def test_as_much_memory_as_was_said_is_enough(tmp_path, part_bytes, splits):
     write_numbered(tmp_path / "in", [400] * 10)
-    batches, _ = find_batches(tmp_path / "in")
+    batches = find_batches(tmp_path / "in")
     how = {"shuffle": True, "workers": 400, "part_bytes": part_bytes, "splits": splits}
     with pytest.raises(ConfigError) as told:
         plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=MIB, **how)))

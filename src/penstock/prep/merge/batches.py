@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.options import DeclaredTypes
+from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.readers.batch_files import SUFFIXES, is_pickled, load_batch, read_array, read_header
 from penstock.readers.batch_layouts import BatchHeader, StoredArray
 from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema
@@ -30,7 +30,7 @@ from penstock.readers.store_manifest import (
     MissingFile,
     check_finished,
 )
-from penstock.readers.store_schema import ArrayNames, StoreSchema
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.checksums import array_checksum, joined_checksum
 
 Rows = NDArray[np.uint8]
@@ -62,6 +62,8 @@ class Batches:
     checksums: NDArray[np.int64]
     is_copyable: NDArray[np.bool_]
     """Whether the bytes can be copied out of the file as they are."""
+    source_samples: NDArray[np.int64] | None = None
+    """How many samples each input file gave; None: nobody knows, and each batch file counts as one."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -121,38 +123,28 @@ def adding_cure(intermediate_dir: Path) -> Iterator[None]:
         raise type(error)(error.problem, cure) from error
 
 
-def find_batches(
-    intermediate_dir: Path,
-    names: ArrayNames | None = None,
-    allow_pickle: bool = False,
-    types: DeclaredTypes | None = None,
-) -> tuple[Batches, tuple[int, ...] | None]:
-    """The batch files of a finished folder, and how many samples each input file gave, if its manifest has that."""
+def find_batches(intermediate_dir: Path, options: MergeOptions | None = None) -> Batches:
+    """The batch files of a finished folder."""
     check_finished(intermediate_dir)
-    batches, manifest = read_folder(intermediate_dir, names, allow_pickle, types)
-    source_samples = tuple(record.num_samples for record in manifest.inputs) if manifest else ()
-    is_known = manifest is not None and sum(source_samples) == batches.total_samples
-    return batches, source_samples if is_known else None
+    return read_folder(intermediate_dir, options)[0]
 
 
-def read_folder(
-    folder: Path,
-    names: ArrayNames | None = None,
-    allow_pickle: bool = False,
-    types: DeclaredTypes | None = None,
-) -> tuple[Batches, Manifest | None]:
+def read_folder(folder: Path, options: MergeOptions | None = None) -> tuple[Batches, Manifest | None]:
     """The files that the manifest of a folder lists; without one they are taken as their names are numbered."""
+    options = options or MergeOptions()
     if not (folder / MANIFEST_NAME).exists():
-        return read_batches(folder, list_batch_files(folder), names, (), allow_pickle, types), None
+        return read_batches(folder, list_batch_files(folder), options), None
     manifest = Manifest.read(folder)
     if not manifest.batches:
         raise DataError(
             f"{folder}: has no samples: penstock prep found none in {len(manifest.inputs):,} input files, or "
             "left them out; its log.jsonl tells why"
         )
-    files = [record.name for record in manifest.batches]
-    names = names or manifest.schema.names
-    batches = read_batches(folder, files, names, manifest.batches, allow_pickle, types)
+    options = replace(options, names=options.names or manifest.schema.names)
+    batches = read_batches(folder, [record.name for record in manifest.batches], options, manifest.batches)
+    source_samples = np.array([record.num_samples for record in manifest.inputs], np.int64)
+    if source_samples.sum() == batches.total_samples:
+        batches = replace(batches, source_samples=source_samples)
     return replace(batches, schema=batches.schema.with_columns(manifest.schema)), manifest
 
 
@@ -185,25 +177,19 @@ def list_batch_files(folder: Path) -> list[str]:
 
 
 def read_batches(
-    folder: Path,
-    files: Sequence[str],
-    names: ArrayNames | None = None,
-    records: Sequence[BatchRecord] = (),
-    allow_pickle: bool = False,
-    types: DeclaredTypes | None = None,
+    folder: Path, files: Sequence[str], options: MergeOptions, records: Sequence[BatchRecord] = ()
 ) -> Batches:
     """Read the headers of all files; the first file says what arrays there are, and all others must agree.
 
-    `records` is what a manifest says of the files: one that is another is refused. `types` are those that old samples
-    get, and that arrays must have.
+    `records` is what a manifest says of the files: one that is another is refused.
     """
-    types = types or DeclaredTypes()
+    types, allow_pickle = options.types or DeclaredTypes(), options.allow_pickle
     first = folder / files[0]
     _stat(first)
     if allow_pickle and is_pickled(first):
-        schema = types.applied(pickled_schema(first, names))
+        schema = types.applied(pickled_schema(first, options.names))
     else:
-        schema = _header(first, None, allow_pickle).schema(names)
+        schema = _header(first, None, allow_pickle).schema(options.names)
         types.check(schema, first)
     num_files, shape = len(files), (len(files), len(schema.arrays))
     tables = Batches(

@@ -99,11 +99,11 @@ def merge(
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
     with adding_cure(source):
-        batches, source_samples = find_batches(source, options.names, options.allow_pickle, options.types)
-        plan = plan_merge(batches, options, source_samples)
+        batches = find_batches(source, options)
+        plan = plan_merge(batches, options)
         if progress is not None:
             progress.total = batches.total_samples
-        for warning in split_warnings(batches, options.splits, plan.split_counts, plan.num_inputs):
+        for warning in split_warnings(batches, options.splits, plan.split_counts):
             logger.warning("%s", warning)
         before = store_there(target)
         other = None if before is None else difference(before, plan)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,9 +32,6 @@ class MergePlan:
     """For each batch and split, how many samples of the split come before; one more batch for the end."""
     files: tuple[StoreFile, ...]
     """Empty where the target is many files."""
-    source_samples: NDArray[np.int64]
-    """How many samples each input file gave; each batch file counts as one where nobody knows."""
-    num_inputs: int | None
 
     @property
     def schema(self) -> StoreSchema:
@@ -71,7 +68,8 @@ class MergePlan:
         """Of inputs and options: equal ones give equal arrays."""
         facts = [LAYOUT_VERSION, self.batches.digest, dict(self.options.decisive)]
         digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=8)
-        digest.update(self.source_samples.tobytes())
+        source_samples = self.batches.source_samples
+        digest.update((self.batches.num_samples if source_samples is None else source_samples).tobytes())
         return digest.hexdigest()
 
     @property
@@ -102,16 +100,9 @@ class MergePlan:
             yield range(first, len(self.batches))
 
 
-def plan_merge(
-    batches: Batches, options: MergeOptions, source_samples: Sequence[int] | None = None
-) -> MergePlan:
-    """Decide where every sample goes.
-
-    `source_samples` is how many samples each input file gave, in the order of the batches; None: each batch file
-    counts as an input file.
-    """
-    samples = batches.num_samples if source_samples is None else np.asarray(source_samples, np.int64)
-    splitter = splitter_of(batches, options.splits, options.seed, samples)
+def plan_merge(batches: Batches, options: MergeOptions) -> MergePlan:
+    """Decide where every sample goes."""
+    splitter = splitter_of(batches, options.splits, options.seed)
     num_splits = len(splitter.names)
     counts = np.zeros((len(batches) + 1, num_splits), np.int64)
     for batch, num_samples in enumerate(batches.num_samples.tolist()):
@@ -123,5 +114,4 @@ def plan_merge(
     starts = np.cumsum(counts, axis=0)
     split_counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
     files = store_files(batches.result_schema, split_counts, options)
-    num_inputs = None if source_samples is None else len(samples)
-    return MergePlan(batches, options, splitter, starts, files, samples, num_inputs)
+    return MergePlan(batches, options, splitter, starts, files)

@@ -125,10 +125,7 @@ class Splitter:
         return numbers
 
 
-def splitter_of(
-    batches: Batches, splits: SplitShares | None, seed: int, source_samples: NDArray[np.int64]
-) -> Splitter:
-    """The splitter that was asked for. `source_samples`: how many samples each input file gave."""
+def splitter_of(batches: Batches, splits: SplitShares | None, seed: int) -> Splitter:
     groups = batches.schema.names.groups
     spec = batches.schema.spec(groups) if groups in batches.schema else None
     if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
@@ -147,6 +144,7 @@ def splitter_of(
     by = splits.by if splits else None
     keys = KeyStream(f"split by {by}", seed)
     bounds: list[int] = []
+    source_samples = batches.num_samples if batches.source_samples is None else batches.source_samples
     by_source = np.zeros(0, np.uint8)
     if by == "sample":  # the shares are exact
         total = batches.total_samples
@@ -202,18 +200,16 @@ def files_to_splits(num_samples: NDArray[np.int64], shares: Sequence[float], key
     return splits
 
 
-def split_warnings(
-    batches: Batches, splits: SplitShares | None, counts: Mapping[str, int], num_inputs: int | None
-) -> Iterator[str]:
+def split_warnings(batches: Batches, splits: SplitShares | None, counts: Mapping[str, int]) -> Iterator[str]:
     """Groups that are used for nothing, unknown input files, empty splits, and shares far from those asked for."""
     total, groups = batches.total_samples, batches.schema.names.groups
     if groups in batches.schema and (splits is None or splits.by != "group"):
         yield f"array '{groups}' is left out: it only tells splits by group which samples stay together"
     if splits is None or not total:
         return
-    if splits.by == "file" and num_inputs is None:
+    if splits.by == "file" and batches.source_samples is None:
         yield f"splits by file: no {MANIFEST_NAME} tells which input files samples are of: each batch file is one"
-    num_files = len(batches) if num_inputs is None else num_inputs
+    num_files = len(batches if batches.source_samples is None else batches.source_samples)
     reasons = {
         "sample": f"its share of {total:,} samples is less than one",
         "group": "no group came to it; give more groups, or split by sample",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,12 @@ def verify(
     store, source = Path(output_dir), Path(intermediate_dir)
     try:
         if not (store / MANIFEST_NAME).exists():
-            _check_merge(store, source, options or MergeOptions(), allow_pickle)
+            # To merge is no advice where a merge would refuse it too.
+            check_finished(source)
+            check_ended(store)
+            planned = replace(options or MergeOptions(), allow_pickle=allow_pickle)
+            with adding_cure(source):
+                check_free(store, plan_merge(find_batches(source, planned), planned).file_names)
         document = read_store(store)
     except (ConfigError, DataError) as error:
         return [str(error)]
@@ -54,9 +60,8 @@ def verify(
         differences.append(f"{store}: was merged with {name} {json.dumps(found)}, not {json.dumps(wanted)}")
     try:
         with adding_cure(source):
-            made_with = MergeOptions.from_document(document["options"])
-            batches, source_samples = find_batches(source, made_with.names, allow_pickle, made_with.types)
-            plan = plan_merge(batches, made_with, source_samples)
+            made_with = MergeOptions.from_document({**document["options"], "allow_pickle": allow_pickle})
+            plan = plan_merge(find_batches(source, made_with), made_with)
     except (ConfigError, DataError) as error:
         return [*differences, str(error)]
     schema_differences = []
@@ -72,15 +77,6 @@ def verify(
     differences += schema_differences or _other_batches(store, document, plan)
     differences += _damaged_batches(plan, source, progress)
     return differences or list(_row_differences(store, plan))
-
-
-def _check_merge(store: Path, source: Path, options: MergeOptions, allow_pickle: bool) -> None:
-    """Where no merge has finished, refuse what a merge would refuse too: to merge is no advice then."""
-    check_finished(source)
-    check_ended(store)
-    with adding_cure(source):
-        batches, source_samples = find_batches(source, options.names, allow_pickle, options.types)
-        check_free(store, plan_merge(batches, options, source_samples).file_names)
 
 
 def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
