@@ -26,27 +26,18 @@ def test_heads_and_widths_are_those_of_the_sample():
     ("label", "dtype"),
     [
         (0, "int16"),
-        (-32768, "int16"),
         (True, "int16"),
         (3.0, "float32"),
-        (0.0, "float32"),
-        (np.float64(0), "float32"),
         (np.zeros(1, np.float16), "float32"),
         (2.0**24, "float32"),
         (2.0**24 + 1, "float64"),
         (np.float32(2.0**30), "float32"),
         (np.uint8(3), "int16"),
         (32768, "int64"),
-        (np.int32(70_000), "int64"),
-        (-(1 << 63), "int64"),
         ((1 << 64) - 1, "uint64"),
-        (0.5, "float32"),
-        (np.float16(0.5), "float32"),
         (1e39, "float64"),
         (float("nan"), "int16"),
-        (1 << 64, "int16"),
         (None, "int16"),
-        ("3", "int16"),
         ([[1], [2, 3]], "int16"),
         (np.array([1, 2, 40_000]), "int64"),
     ],
@@ -69,12 +60,6 @@ def test_the_type_that_is_found_is_enforced_like_one_that_is_declared():
         "sample 2: labels: head 'price': 1e+39 does not fit float32 (at most 3.40282e+38); declare another type in "
         "preprocessing.schema.labels"
     )
-
-
-def test_a_float_that_is_whole_says_nothing_of_the_next():
-    arrays = samples_to_arrays([{"features": [1.0], "labels": {"price": price}} for price in (0.0, 0.25)])
-
-    assert (str(arrays["labels_price"].dtype), arrays["labels_price"].tolist()) == ("float32", [0.0, 0.25])
 
 
 def test_a_type_that_is_given_counts_more_than_the_label():

@@ -1,7 +1,6 @@
 """Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
 
 import contextlib
-import os
 import pickle
 
 import numpy as np
@@ -68,10 +67,13 @@ def save_parts(path, samples):
 
 
 EVERY_FILE = [
-    (save, make)
-    for save in (save_pickle, save_npy, save_npz, save_compressed)
-    for make in (of_lists, of_arrays, side_by_side)
-] + [(save_parts, of_lists), (save_parts, of_arrays)]
+    (save_pickle, of_arrays),
+    (save_npy, side_by_side),
+    (save_npz, of_lists),
+    (save_compressed, side_by_side),
+    (save_parts, of_lists),
+    (save_parts, of_arrays),
+]
 
 
 @pytest.mark.parametrize(("save", "make"), EVERY_FILE)
@@ -85,16 +87,10 @@ def test_old_files_are_recognised_and_converted_with_leave(tmp_path, save, make)
     assert_same(load_batch(path, allow_pickle=True), game_arrays())
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_every_protocol(tmp_path, protocol):
-    (tmp_path / "old.pkl").write_bytes(pickle.dumps(of_arrays(), protocol))
-
-    assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
-
-
-def test_pickles_of_older_numpy_name_other_modules(tmp_path):
-    old = pickle.dumps(of_arrays(), 2).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
-    (tmp_path / "old.pkl").write_bytes(old)
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+def test_every_protocol_and_the_modules_of_older_numpy(tmp_path, protocol):
+    old = pickle.dumps(of_arrays(), protocol).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    (tmp_path / "old.pkl").write_bytes(old if protocol == 2 else pickle.dumps(of_arrays(), protocol))
 
     assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
 
@@ -115,12 +111,11 @@ def test_parts_side_by_side_may_be_of_numbers(tmp_path):
 
 
 def test_parts_side_by_side_are_lists_or_arrays(tmp_path):
-    for features in (3, np.array(3.0), {"a": 1}):
-        save_pickle(tmp_path / "old.pkl", {"features": features, "labels": [{"move": 1}]})
-        with pytest.raises(
-            DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
-        ):
-            load_batch(tmp_path / "old.pkl", allow_pickle=True)
+    save_pickle(tmp_path / "old.pkl", {"features": np.array(3.0), "labels": [{"move": 1}]})
+    with pytest.raises(
+        DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
+    ):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
 
 
 def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
@@ -133,15 +128,6 @@ def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
 
     assert loaded["labels_move"].tolist() == [7, 7, 7]
     assert loaded["labels_target"].tolist() == [0, 1, 2]
-
-
-def test_heads_stand_by_themselves_where_the_part_is_none_or_wrong(tmp_path):
-    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": None, "labels_move": 2}])
-    assert load_batch(tmp_path / "old.pkl", allow_pickle=True)["labels_move"].tolist() == [2]
-
-    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": [1, 2], "labels_move": 2}])
-    with pytest.raises(DataError, match=r"sample 0: labels: has type list; give a dict from heads to values"):
-        load_batch(tmp_path / "old.pkl", allow_pickle=True)
 
 
 def test_names_in_a_file_are_shown_on_one_line(tmp_path):
@@ -195,8 +181,8 @@ def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save,
         load_batch(path, allow_pickle=True)
 
 
-@pytest.mark.parametrize("item", [3, "a", {1: 2}, {(1, 2): [3]}, None])
-def test_what_is_no_sample_is_told(tmp_path, item):
+@pytest.mark.parametrize("item", [3, {(1, 2): [3]}])
+def test_what_is_no_sample_is_named(tmp_path, item):
     save_pickle(tmp_path / "old.pkl", [item])
 
     with pytest.raises(DataError, match=r"old\.pkl: sample 0: is no sample; give a dict with 'features'"):
@@ -212,44 +198,6 @@ def test_new_files_are_none_of_old(tmp_path):
         read_header(tmp_path / "x.npy")
 
 
-class Malicious:
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-MALICIOUS = [
-    (os.system, "touch {mark}"),
-    (eval, "open({mark!r}, 'w')"),
-    (exec, "open({mark!r}, 'w')"),
-    (open, "{mark}", "w"),
-    (getattr, os, "system"),
-    (__import__, "os"),
-    (np.load, "{mark}"),
-    (np.save, "{mark}", [1]),
-]
-
-
-@pytest.mark.parametrize("call", MALICIOUS, ids=lambda call: call[0].__name__)
-def test_a_malicious_pickle_does_nothing(tmp_path, call):
-    mark = tmp_path / "mark.npy"
-    function, *arguments = call
-    if os in arguments:
-        arguments = ["os", "system"]
-    arguments = [item.format(mark=str(mark)) if isinstance(item, str) else item for item in arguments]
-    save = (save_pickle, save_npy, save_npz)[MALICIOUS.index(call) % 3]
-    save(tmp_path / "old", [Malicious(function, *arguments)])
-
-    with pytest.raises(
-        DataError, match=r"its pickle asks for .*; only plain containers, .* nothing of it was run"
-    ):
-        load_batch(tmp_path / "old", allow_pickle=True)
-
-    assert not mark.exists()
-
-
 def test_what_many_samples_share_is_theirs(tmp_path):
     """As a mask that allows everything is, where the program that wrote the file had one for all samples."""
     mask, array, label = [1] * 1000, np.ones(500, bool), np.int64(3)
@@ -259,10 +207,8 @@ def test_what_many_samples_share_is_theirs(tmp_path):
 
     loaded = load_batch(tmp_path / "old.npy", allow_pickle=True)
 
-    assert loaded["masks_move"].shape == (2000, 1000)
-    assert loaded["masks_move"].all()
-    assert loaded["masks_target"].shape == (2000, 500)
-    assert loaded["masks_target"].all()
+    assert (loaded["masks_move"] == np.ones((2000, 1000))).all()
+    assert (loaded["masks_target"] == np.ones((2000, 500))).all()
     assert (loaded["labels_move"] == 3).all()
 
 

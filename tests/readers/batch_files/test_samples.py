@@ -30,14 +30,8 @@ def test_samples_become_arrays():
     )
 
 
-def test_arrays_become_samples():
-    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0])])
-
-    assert list(arrays_to_samples(arrays)) == [sample([0.5, 1.0, 2.0], 7, [1, 0])]
-
-
-@pytest.mark.parametrize("num_samples", [1, 256, 300])
-def test_there_and_back(num_samples):
+def test_there_and_back():
+    num_samples = 300
     arrays = game_arrays(num_samples) | {"groups": np.arange(num_samples, dtype=np.uint64) + (1 << 63)}
     schema = StoreSchema(
         tuple(ArraySpec.of_shape(name, array.dtype, array.shape, "") for name, array in arrays.items())
@@ -89,25 +83,14 @@ def test_labels_of_any_kind_of_number(label):
     ("bad", "message"),
     [
         (sample(label=40000), f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}"),
-        (
-            sample(label=np.int64(40000)),
-            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
-        ),
-        (
-            sample(label=np.array(40000)),
-            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
-        ),
         (sample(label=1 << 70), f"labels: head 'move': {1 << 70} does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=1.5), f"labels: head 'move': 1.5 is no whole number; int16 takes only these{CURE}"),
         (sample(label=float("nan")), f"labels: head 'move': nan does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=None), "labels: head 'move': None is no number"),
-        (sample(label="3"), "labels: head 'move': '3' is no number"),
         (sample(label=[3]), "labels: head 'move': has shape (1,) but should be one number"),
         (sample(mask=[0, 128]), "masks: head 'move'[1]: 128 does not fit int8 (-128 to 127)"),
         (sample(mask=np.array([0, -129])), "masks: head 'move'[1]: -129 does not fit int8 (-128 to 127)"),
-        (sample(mask=[0, 1 << 70]), f"masks: head 'move'[1]: {1 << 70} does not fit int8 (-128 to 127)"),
         (sample(mask=[0]), "masks: head 'move': has 1 values, not 2"),
-        (sample(mask=np.zeros(3)), "masks: head 'move': has 3 values, not 2"),
         (
             sample(mask=np.zeros((1, 2))),
             "masks: head 'move': has shape (1, 2) but should be 2 numbers in a row",
@@ -116,23 +99,18 @@ def test_labels_of_any_kind_of_number(label):
         (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
-        (sample(b"abc"), "features: has shape () but should be 3 numbers in a row"),
-        (sample([1.0, None, 2.0]), "features[1]: None is no number"),
         (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
         (sample([1, "2", 3]), "features[1]: '2' is no number"),
-        (sample([np.int64(1), np.float32(2), "x"]), "features[2]: 'x' is no number"),
         (sample(np.array(["1", "2", "3"])), "features[0]: '1' is no number"),
         (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
         (sample({7: 1.0, 8: 2.0, 9: 3.0}), "features: has shape () but should be 3 numbers in a row"),
-        (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
         ([1, 2, 3], "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
         (
             {"features": [0, 0, 0], "labels": [1], "masks": {"move": [0, 0]}},
             "labels: has type list; give a dict from heads to values",
         ),
-        ({"features": [0, 0, 0], "labels": {}, "masks": {"move": [0, 0]}}, "labels: head 'move' is missing"),
         ({"features": [0, 0, 0], "labels": {"move": 1}}, "masks: head 'move' is missing"),
         (
             {"features": [0, 0, 0], "labels": {"move": 1, "unit": 2}, "masks": {"move": [0, 0]}},
@@ -172,15 +150,12 @@ def test_infinite_and_missing_features_stay():
         np.testing.assert_array_equal(found, [features])
 
 
-def test_without_samples_there_is_no_schema():
+def test_no_samples_and_one_that_is_no_list():
     with pytest.raises(
         DataError, match=r"game\.rep: there are no samples to find a schema from; declare one"
     ):
         samples_to_arrays([], file="game.rep")
     assert samples_to_arrays([], SCHEMA)["masks_move"].shape == (0, 2)
-
-
-def test_one_sample_is_no_list_of_samples():
     with pytest.raises(
         DataError, match=r"^this is one dict; give a list of samples, or any iterable of them$"
     ):
@@ -193,20 +168,6 @@ MASKS = st.one_of(
     st.lists(st.integers(-130, 130), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.float64)),
     st.lists(st.integers(-128, 127), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.int8)),
 )
-
-
-@settings(max_examples=50)
-@given(masks=st.lists(MASKS, max_size=12))
-def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
-    expected = [np.asarray(mask).tolist() for mask in masks]
-    wrong = [row for row, mask in enumerate(expected) if min(mask) < -128 or max(mask) > 127]
-    builder = BatchBuilder(SCHEMA, len(masks))
-
-    if wrong:
-        with pytest.raises(DataError, match=f"sample {wrong[0]}: masks: head 'move'"):
-            fill(builder, masks)
-    else:
-        assert fill(builder, masks)["masks_move"].tolist() == expected
 
 
 FITTING_MASKS = MASKS.filter(lambda mask: min(mask) >= -128 and max(mask) <= 127)
@@ -228,10 +189,48 @@ def test_refused_samples_leave_no_trace_whatever_their_types(masks):
     assert builder.take()["masks_move"].tolist() == expected
 
 
-def fill(builder, masks):
-    for mask in masks:
-        builder.add(sample(mask=mask))
-    return builder.take()
+AROUND_LIMITS = st.sampled_from(
+    [
+        step + sign * (1 << bits)
+        for step in (-1, 0, 1)
+        for bits in (7, 8, 15, 31, 32, 63, 64)
+        for sign in (-1, 0, 1)
+    ]
+)
+FORMS = [list, np.array, lambda numbers: np.array(numbers, object), lambda numbers: np.array(numbers, float)]
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u4", "u8"]), AROUND_LIMITS, st.sampled_from(FORMS))
+def test_whole_numbers_come_out_as_they_went_in_or_not_at_all(dtype, number, form):
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=dtype)
+    mask = form([0, number])
+    is_held = np.iinfo(dtype).min <= int(mask[1]) <= np.iinfo(dtype).max
+
+    try:
+        found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
+    except DataError:
+        assert not is_held or mask.dtype == object
+    else:
+        assert is_held
+        assert found.tolist() == [[0, int(mask[1])]]
+
+
+@settings(max_examples=50)
+@given(st.sampled_from(["f2", "f4", "f8"]), st.lists(st.floats(), min_size=3, max_size=3), st.booleans())
+def test_floats_are_rounded_but_do_not_become_infinite(dtype, numbers, as_array):
+    schema = sample_schema(3, ["move"], {"move": 2}, feature_dtype=dtype)
+    with np.errstate(over="ignore"):
+        expected = np.array(numbers).astype(dtype)
+    overflown = np.isinf(expected) & np.isfinite(numbers)
+
+    try:
+        found = samples_to_arrays([sample(np.array(numbers) if as_array else numbers)], schema)
+    except DataError:
+        assert overflown.any()
+    else:
+        assert not overflown.any()
+        np.testing.assert_array_equal(found["strategic_features"], [expected])
 
 
 @pytest.mark.parametrize("mask_dtype", ["bool", ">i2", "uint64"])
