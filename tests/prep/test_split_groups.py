@@ -42,9 +42,7 @@ def test_a_value_has_one_number_in_every_type():
     assert {number(value) for value in SEVENTEENS} == {number("17")}
 
 
-@pytest.mark.parametrize(
-    "dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "S2", "U2", "O"]
-)
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f2", "f8", "S2", "U2", "O"])
 def test_arrays_of_every_type_have_the_same_numbers(dtype: str):
     assert numbers(np.array([17, 3], dtype)) == [number(17), number(3)]
 
@@ -52,7 +50,7 @@ def test_arrays_of_every_type_have_the_same_numbers(dtype: str):
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pa.int8(), pa.int64(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.decimal128(6, 3)),
+        *(pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.decimal128(6, 3)),
         *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())),
         *(pa.binary(), pa.large_binary(), pa.binary(2), pa.binary_view()),
     ],
@@ -124,15 +122,13 @@ floats = st.floats(allow_nan=False)
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
-        (whole, "i8"),
         (st.integers(0, 2**64 - 1), "u8"),
         (floats, "f8"),
         (st.floats(allow_nan=False, width=32), "f4"),
-        (st.booleans(), "?"),
         (texts, "U"),
         (st.one_of(whole, floats, texts, st.booleans(), contents, st.integers(), st.decimals(-9, 9)), "O"),
     ],
-    ids=["i8", "u8", "f8", "f4", "bool", "text", "mixed"],
+    ids=["u8", "f8", "f4", "text", "mixed"],
 )
 @settings(max_examples=40)
 @given(data=st.data())
@@ -168,14 +164,10 @@ def test_different_values_are_different_groups(values: Sequence[Any]):
     [
         (None, "is missing"),
         (float("nan"), "is NaN"),
-        (np.float32("nan"), "is NaN"),
         (Decimal("nan"), "is NaN"),
         (np.datetime64("NaT"), "is missing"),
         ([1, 2], "is of type list"),
-        ({"id": 1}, "is of type dict"),
         (np.arange(2), "is of type ndarray"),
-        (1j, "is of type complex"),
-        (object(), "is of type object"),
         ("\ud800", "is text that has no UTF-8 form"),
     ],
 )
@@ -186,20 +178,16 @@ def test_what_is_no_group_is_told_with_its_place(value: Any, problem: str):
 
     both = np.empty(2, object)
     both[0], both[1] = 3, value
-    with pytest.raises(DataError, match=expected):
-        groups_of(both, MATCH, "game", 4)
-    with pytest.raises(DataError, match=expected):
-        groups_of([3, value], MATCH, "game", 4)
+    for values in (both, [3, value]):
+        with pytest.raises(DataError, match=expected):
+            groups_of(values, MATCH, "game", 4)
 
 
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
         (np.array([1.0, np.nan]), "is NaN"),
-        (np.array([0.5, np.nan], "f4"), "is NaN"),
         (pa.array([1.0, float("nan")]), "is NaN"),
-        (pa.array([1, None]), "is missing"),
-        (pa.array(["x", None]), "is missing"),
         (pa.array(["x", None]).dictionary_encode(), "is missing"),
         (np.array(["2026-11-16", "NaT"], "M8[D]"), "is missing"),
     ],
@@ -213,13 +201,10 @@ def test_a_value_that_is_missing_in_a_column(values: Any, problem: str):
     ("values", "problem"),
     [
         (pa.array([[1], [2]]), "holds list<item: int64>"),
-        (pa.array([{"a": 1}]), "holds struct<a: int64>"),
-        (pa.array([datetime.timedelta(1)]), r"holds duration\[us\]"),
         (np.zeros((2, 3)), "has 2 axes"),
         (np.zeros(2, "c8"), "holds complex64"),
-        (np.zeros(2, "i4,i4"), "holds "),
     ],
-    ids=["lists", "structs", "durations", "matrix", "complex", "records"],
+    ids=["lists", "matrix", "complex"],
 )
 def test_a_column_of_what_is_no_group(values: Any, problem: str):
     with pytest.raises(DataError, match=f"^game: sample 7: '{MATCH}' {problem}"):

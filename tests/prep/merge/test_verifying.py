@@ -88,7 +88,9 @@ def test_a_flipped_bit_in_any_batch_file_is_found(tmp_path, layout, compression)
     first, *others = verify(tmp_path / "out", tmp_path / "in")
 
     assert first.startswith(f"{damaged[0]}: array 'strategic_features'")
-    assert len(others) == (0 if compression == "zlib" else 1)  # the header of a small member is not read alone
+    assert len(others) == (
+        0 if compression == "zlib" else 1
+    )  # the header of a small member is not read alone
 
 
 def test_options_that_are_not_those_of_the_store_are_named(merged):
