@@ -13,7 +13,6 @@ from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.plan import plan_merge
 from penstock.prep.merge.shuffle import plan_buckets
 from penstock.readers.batch_files import save_batch
-from tests.prep.merge.inputs import all_bytes
 
 WIDTH = 500
 
@@ -36,31 +35,14 @@ def numbers_of(folder, split="train"):
     return found.tolist()
 
 
-@pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_all_samples_come_once_in_another_order(tmp_path, compression):
-    write_numbered(tmp_path / "in", [300, 500, 0, 200], compression=compression)
+def test_all_samples_come_once_in_another_order(tmp_path):
+    write_numbered(tmp_path / "in", [300, 500, 0, 200], compression="zstd")
 
     merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(shuffle=True))
 
     found = numbers_of(tmp_path / "out")
     assert sorted(found) == list(range(1000))
     assert abs(np.corrcoef(found, range(1000))[0, 1]) < 0.1
-
-
-def test_memory_workers_and_parts_do_not_change_the_order(tmp_path):
-    write_numbered(tmp_path / "in", [700] * 4)
-    splits = SplitShares(0.6, 0.2, 0.2)
-    much = MergeOptions(shuffle=True, seed=5, splits=splits)
-    little = MergeOptions(
-        shuffle=True, seed=5, splits=splits, memory_bytes=MIB, workers=2, part_bytes=MIB, durable=False
-    )
-    assert plan_buckets(plan_merge(find_batches(tmp_path / "in"), little)).bits > 2
-
-    merge(tmp_path / "in", tmp_path / "much", options=much)
-    merge(tmp_path / "in", tmp_path / "little", options=little)
-
-    assert all_bytes(tmp_path / "little") == all_bytes(tmp_path / "much")
-    assert len(numbers_of(tmp_path / "much", "val")) == 560
 
 
 def test_every_place_is_as_likely(tmp_path):

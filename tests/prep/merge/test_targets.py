@@ -55,7 +55,7 @@ def test_splits_and_order_are_those_of_arrays(tmp_path, target, shuffle):
     assert verify(tmp_path / "out", tmp_path / "in") == []
 
 
-@pytest.mark.parametrize("target", ["hdf5", "ipc"])
+@pytest.mark.parametrize("target", ["npy", "ipc"])
 def test_workers_and_memory_change_nothing(tmp_path, target):
     """Samples of two kilobytes: with less memory there are more buckets, but not more files."""
     (tmp_path / "in").mkdir()

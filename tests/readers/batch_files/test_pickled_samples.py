@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from penstock.config.errors import DataError
 from penstock.readers.batch_files import is_pickled, load_batch, read_header, save_batch
 from penstock.readers.samples import arrays_to_samples
-from penstock.readers.store_schema import sample_schema
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 
@@ -146,28 +145,7 @@ def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
             read_header(tmp_path / name)
 
 
-def test_a_schema_rules_over_the_first_sample(tmp_path):
-    save_npz(tmp_path / "old.npz", of_lists())
-    heads = {"action_type": 4, "target": 3}
-    schema = sample_schema(6, list(heads), heads, feature_dtype=np.float64)
-
-    loaded = load_batch(tmp_path / "old.npz", allow_pickle=True, schema=schema)
-
-    assert loaded["strategic_features"].dtype == np.float64
-
-
-def test_bad_samples_are_named(tmp_path):
-    samples = of_lists()
-    samples[3]["labels"]["target"] = 99999
-    save_npz(tmp_path / "old.npz", samples)
-
-    with pytest.raises(
-        DataError, match=r"old\.npz: sample 3: labels: head 'target': 99999 does not fit int16"
-    ):
-        load_batch(tmp_path / "old.npz", allow_pickle=True)
-
-
-@pytest.mark.parametrize("save", [save_pickle, save_npy, save_npz, save_compressed])
+@pytest.mark.parametrize("save", [save_pickle, save_compressed])
 @settings(max_examples=4, deadline=None)
 @given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
 def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
