@@ -8,10 +8,10 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
-from penstock.prep.contents import ArrayContents, contents_of
+from penstock.prep.contents import ArrayContents, contents_of, read_samples
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
-from penstock.readers.batch_files import read_array, save_batch
+from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArrayNames, sample_schema
 from tests.prep.merge.inputs import concatenated, load_split, write_batches
@@ -87,26 +87,11 @@ def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
     assert len(found.blocks) == 28
     assert all(block.held_bytes == 64 for block in found.blocks)
     assert_same(values_of(found), expected)
-
-
-@pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_some_samples_of_a_block_each_array_read_once(tmp_path, compression, monkeypatch):
-    arrays = game_arrays(9)
-    save_batch(tmp_path / "a.batch", arrays, compression=compression)
-    read = []
-    monkeypatch.setattr(
-        contents_module,
-        "read_array",
-        lambda header, array: (read.append(array.name), read_array(header, array))[1],
-    )
-
-    block = contents_of(tmp_path / "a.batch").parts[0].blocks[0]
-    found = [(name, values.tolist()) for name, values in block.chunks([(0, 2), (5, 9)])]
-
-    assert found == [
-        (name, array[rows].tolist()) for name, array in arrays.items() for rows in (slice(0, 2), slice(5, 9))
+    some = {name: np.concatenate([array[3:4], array[9:10]]) for name, array in expected.items()}
+    samples = [(row, name, values[0].tolist()) for row, name, values in read_samples(found.blocks, [3, 9])]
+    assert samples == [
+        (row, name, some[name][index].tolist()) for index, row in enumerate((3, 9)) for name in some
     ]
-    assert read == ([] if compression == "none" else list(arrays))
 
 
 def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):

@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import DataError
 from penstock.prep.prepare import prepare
 from penstock.prep.split_groups import groups_of, sample_group
-from tests.prep.raw import content, prepared_arrays, section
+from tests.prep.raw import prepared_arrays, section
 
 MATCH = "match"
 
@@ -217,34 +216,3 @@ def test_the_numbers_never_change():
         12244264274225248461,
         14001160319301796428,
     )
-
-
-@pytest.mark.usefixtures("_module")
-def test_groups_do_not_depend_on_who_saw_which_file_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1)  # one file for each task
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    for name, kind in {"a": "int8", "b": "float64", "c": "int64"}.items():
-        (raw / f"{name}.txt").write_text("\n".join([f"{kind} {match}" for match in range(5)] * 20))
-    keys = {"extract": "typed:samples", "splits": {"by": "group", "group_key": MATCH}, "batch_size": 50}
-    here, apart = tmp_path / "here", tmp_path / "apart"
-
-    prepare(section(tmp_path, **keys, intermediate_dir=str(here)))
-    prepare(section(tmp_path, **keys, intermediate_dir=str(apart), parallel=True, num_workers=2))
-
-    assert prepared_arrays(here)["groups"].tolist() == [number(match) for match in range(5)] * 60
-    assert content(here) == content(apart)
-
-
-@pytest.fixture
-def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that gives matches in the type that a file names."""
-    (tmp_path / "typed.py").write_text(
-        "import numpy as np\n"
-        "def samples(path):\n"
-        "    for line in open(path):\n"
-        "        kind, match = line.split()\n"
-        "        yield {'features': [1.0], 'match': np.dtype(kind).type(match)}\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "typed", raising=False)

@@ -41,13 +41,6 @@ def test_a_shuffle_holds_a_quarter_of_the_limit_and_no_more_than_is_of_use(
     assert options_of(limit, merge_workers=workers).memory_bytes == shuffle_mib * MIB
 
 
-def test_what_cannot_be_merged_is_told_before_anything_is_prepared():
-    with pytest.raises(ConfigError, match=r"^merge_strategy: accumulative is for target npy only"):
-        options_of(target="parquet", merge_strategy="accumulative")
-    with pytest.raises(ConfigError, match=r"compression level is 40; zstd has 1 to 22"):
-        options_of(target="parquet", compression="zstd", compression_level=40)
-
-
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
 
     result = merge_run(run)
@@ -211,22 +204,6 @@ def test_wrong_arguments_are_told_as_in_run_files(tmp_path: Path, arguments: dic
         penstock.merge(tmp_path / "in", tmp_path / "out", **arguments)
 
 
-def test_another_store_is_replaced_only_knowingly(tmp_path: Path):
-    write_batches(tmp_path / "in")
-    shares = {"train": 0.8, "val": 0.1, "test": 0.1}
-    penstock.merge(tmp_path / "in", tmp_path / "out", splits=shares)
-    before = all_bytes(tmp_path / "out")
-
-    with pytest.raises(
-        penstock.ConfigError, match=r"out: holds a store with other splits; write over it with rep"
-    ):
-        penstock.merge(tmp_path / "in", tmp_path / "out")
-    assert all_bytes(tmp_path / "out") == before
-
-    assert penstock.merge(tmp_path / "in", tmp_path / "out", replace=True).replaced == "other splits"
-    assert not (tmp_path / "out" / "X_val.npy").exists()
-
-
 def test_no_store_of_the_function_among_the_raw_files(run: RunConfig):
     with pytest.raises(
         penstock.ConfigError, match=r"^output_dir: \S+raw holds the raw file raw/game_0.txt; choose"
@@ -258,15 +235,6 @@ def test_a_store_that_is_as_it_should_be(run: RunConfig):
     assert "verifying" in memory
     assert report.error is None
     assert all_bytes(Path()) == before
-
-
-def test_a_store_that_is_not_there_is_told_and_not_made(run: RunConfig):
-    report = verify_run(run)
-
-    assert (
-        report.error == "store/manifest.json: there is none: no merge has finished here; run penstock merge"
-    )
-    assert not Path("store").exists()
 
 
 def test_what_the_run_file_says_now_is_compared(run: RunConfig):

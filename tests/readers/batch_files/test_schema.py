@@ -37,20 +37,6 @@ def test_names_that_cannot_be_told_apart(names, message):
         ArrayNames(**names)
 
 
-def test_the_part_of_a_sample_that_an_array_is():
-    names = ArrayNames(features="board")
-
-    assert names.parts_of(["board", "labels_move", "masks_move", "elo"]) == {
-        "board": ("features", None),
-        "labels_move": ("labels", "move"),
-        "masks_move": ("masks", "move"),
-        "elo": ("elo", None),
-    }
-    with pytest.raises(DataError, match="array 'features' is called like a part of samples; name arrays as"):
-        names.parts_of(["board", "features"])
-    assert ArrayNames(features="features").parts_of(["features"]) == {"features": ("features", None)}
-
-
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
