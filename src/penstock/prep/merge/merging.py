@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.prep.merge import staging
 from penstock.prep.merge.batches import adding_cure, find_batches
 from penstock.prep.merge.copy import StretchWriter, accumulate_batches, copy_batches
 from penstock.prep.merge.layouts import Extents, Wrote, checksum_of, finish_archive, lay_out, reserve
@@ -20,18 +21,6 @@ from penstock.prep.merge.options import MergeOptions, check_strategy
 from penstock.prep.merge.plan import MergePlan, plan_merge
 from penstock.prep.merge.shuffle import SCATTERED_NAME, Buckets, gather, plan_buckets, scatter
 from penstock.prep.merge.splits import split_warnings
-from penstock.prep.merge.staging import (
-    check_free,
-    check_space,
-    difference,
-    has_all_files,
-    locked,
-    publish,
-    remove_leftovers,
-    remove_others,
-    staging_folder,
-    store_there,
-)
 from penstock.readers.store_manifest import (
     MANIFEST_NAME,
     STORE_KIND,
@@ -105,16 +94,18 @@ def merge(
             progress.total = batches.total_samples
         for warning in split_warnings(batches, options.splits, plan.split_counts):
             logger.warning("%s", warning)
-        before = store_there(target)
-        other = None if before is None else difference(before, plan)
+        before = staging.store_there(target)
+        other = None if before is None else staging.difference(before, plan)
         if other is not None and not replace:
             raise ConfigError(
                 f"{target}: holds a store with {other}; write over it with replace=True, or choose another output_dir"
             )
-        is_whole = bool(before) and other is None and not restart and has_all_files(target, before or {})
+        is_whole = (
+            bool(before) and other is None and not restart and staging.has_all_files(target, before or {})
+        )
         num_tasks = kept_tasks = 0
         if is_whole:
-            remove_leftovers(target)
+            staging.remove_leftovers(target)
         else:
             num_tasks, kept_tasks = _merge_to(plan, target, strategy == "accumulative", restart, progress)
     return MergeResult(
@@ -136,18 +127,18 @@ def _merge_to(
     """Returns the number of tasks, and how many were done before."""
     buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
     name = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
-    staging = staging_folder(target, f"{plan.fingerprint}-{name}-{_STAGING_VERSION}")
-    check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), staging)
+    folder = staging.staging_folder(target, f"{plan.fingerprint}-{name}-{_STAGING_VERSION}")
+    staging.check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), folder)
     phases = _plan_tasks(plan, buckets, is_accumulative)
     num_tasks = sum(len(phase) for phase in phases)
     kept = num_tasks
     try:
-        with locked(target):
-            remove_others(target, None if restart else staging)
-            check_free(target, plan.file_names, staging)
-            if not (staging / MANIFEST_NAME).exists():
-                kept = _write_store(plan, staging, buckets, phases, progress)
-            publish(staging, target, plan.options.durable)
+        with staging.locked(target):
+            staging.remove_others(target, None if restart else folder)
+            staging.check_free(target, plan.file_names, folder)
+            if not (folder / MANIFEST_NAME).exists():
+                kept = _write_store(plan, folder, buckets, phases, progress)
+            staging.publish(folder, target, plan.options.durable)
     except OSError as error:
         advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         raise DataError(
