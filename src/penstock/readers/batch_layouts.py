@@ -208,11 +208,8 @@ def read_native_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHe
         )
     arrays = {}
     for item in document["arrays"]:
-        dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
-        array = StoredArray(
-            *(item["name"], dtype, shape, item["offset"], item["num_bytes"], item["compression"]),
-            item["crc32"],
-        )
+        dtype, shape = np.dtype(item.pop("dtype")), tuple(item.pop("shape"))
+        array = StoredArray(dtype=dtype, shape=shape, checksum=item.pop("crc32"), **item)
         is_inside = 0 <= array.offset <= array.offset + array.num_bytes <= file_bytes
         is_whole = array.compression != "none" or array.num_bytes == array.array_bytes
         is_known = array.compression in COMPRESSIONS and not dtype.hasobject
