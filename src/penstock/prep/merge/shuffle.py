@@ -178,21 +178,26 @@ def gather(
     plan: MergePlan, buckets: Buckets, folder: Path, writer: "StretchWriter | PartFiles", chosen: range
 ) -> None:
     """Sort the samples of some buckets of a split, and write them."""
-    split = plan.splitter.names[buckets.split(chosen[0])]
-    step = max(1, BUFFER_BYTES // buckets.record_bytes)
     for bucket in chosen:
-        first, end = buckets.bounds(bucket)
-        num_bytes = (end - first) * buckets.record_bytes
-        content = np.fromfile(
-            folder / SCATTERED_NAME, np.uint8, num_bytes, offset=first * buckets.record_bytes
-        )
-        records = content.reshape(end - first, buckets.record_bytes)
-        order = np.argsort(records[:, :_RECORD_KEY_BYTES].copy().view(np.uint64).reshape(-1))
-        for start in range(0, len(order), step):
-            rows = records[order[start : start + step]]
-            columns, position = {}, _RECORD_KEY_BYTES
-            for column, array in plan.columns:
-                row_bytes = plan.batches.row_bytes[column]
-                columns[array] = rows[:, position : position + row_bytes]
-                position += row_bytes
-            writer.write(split, columns)
+        _gather_bucket(plan, buckets, folder, writer, bucket)
+
+
+def _gather_bucket(
+    plan: MergePlan, buckets: Buckets, folder: Path, writer: "StretchWriter | PartFiles", bucket: int
+) -> None:
+    """A function of its own, so that one bucket is freed before the next is loaded."""
+    first, end = buckets.bounds(bucket)
+    record_bytes = buckets.record_bytes
+    num_bytes = (end - first) * record_bytes
+    content = np.fromfile(folder / SCATTERED_NAME, np.uint8, num_bytes, offset=first * record_bytes)
+    records = content.reshape(end - first, record_bytes)
+    order = np.argsort(records[:, :_RECORD_KEY_BYTES].copy().view(np.uint64).reshape(-1))
+    step = max(1, BUFFER_BYTES // record_bytes)
+    for start in range(0, len(order), step):
+        rows = records[order[start : start + step]]
+        columns, position = {}, _RECORD_KEY_BYTES
+        for column, array in plan.columns:
+            row_bytes = plan.batches.row_bytes[column]
+            columns[array] = rows[:, position : position + row_bytes]
+            position += row_bytes
+        writer.write(plan.splitter.names[buckets.split(bucket)], columns)

@@ -57,30 +57,22 @@ class KeyStream:
     def bound(self, num_rows: int, rank: int) -> int:
         """The number that exactly `rank` of the samples are below.
 
-        Digit by digit, from the highest: the digit in which the rank falls is kept, until so few samples are left that
-        they can be sorted. More than 65,536 numbers are never in memory.
+        Numbers are counted by their highest digit; only those with the digit in which the rank falls are sorted.
         """
         if rank >= num_rows:
             return 1 << _KEY_BITS
-        prefix, left_bits, num_left = 0, _KEY_BITS, num_rows
-        while num_left > _CHUNK_ROWS:
-            left_bits -= _DIGIT_BITS
-            counts = np.zeros(1 << _DIGIT_BITS, np.int64)
-            for found in self._with_prefix(num_rows, prefix, left_bits + _DIGIT_BITS):
-                digits = (found >> np.uint64(left_bits)) & np.uint64((1 << _DIGIT_BITS) - 1)
-                counts += np.bincount(digits.astype(np.int64), minlength=1 << _DIGIT_BITS)
-            ends = np.cumsum(counts)
-            digit = int(np.searchsorted(ends, rank, side="right"))
-            rank -= int(ends[digit] - counts[digit])
-            prefix, num_left = prefix << _DIGIT_BITS | digit, int(counts[digit])
-        left = np.concatenate([*self._with_prefix(num_rows, prefix, left_bits)])
-        return int(np.sort(left)[rank])
+        shift = np.uint64(_KEY_BITS - _DIGIT_BITS)
+        counts = np.zeros(1 << _DIGIT_BITS, np.int64)
+        for keys in self._chunks(num_rows):
+            counts += np.bincount((keys >> shift).astype(np.int64), minlength=len(counts))
+        ends = np.cumsum(counts)
+        digit = int(np.searchsorted(ends, rank, side="right"))
+        left = np.concatenate([keys[keys >> shift == digit] for keys in self._chunks(num_rows)])
+        return int(np.sort(left)[rank - int(ends[digit] - counts[digit])])
 
-    def _with_prefix(self, num_rows: int, prefix: int, left_bits: int) -> Iterator[Keys]:
-        """The numbers of all samples that are `prefix` without their last bits, some at a time."""
+    def _chunks(self, num_rows: int) -> Iterator[Keys]:
         for first in range(0, num_rows, _CHUNK_ROWS):
-            keys = self.of_rows(first, min(_CHUNK_ROWS, num_rows - first))
-            yield keys if left_bits == _KEY_BITS else keys[keys >> np.uint64(left_bits) == np.uint64(prefix)]
+            yield self.of_rows(first, min(_CHUNK_ROWS, num_rows - first))
 
 
 @dataclass(frozen=True)
