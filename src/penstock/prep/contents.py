@@ -1,7 +1,7 @@
 """What is in a batch file, a folder of batch files or a store: arrays from headers, values by a few megabytes.
 
 `contents_of` finds out which of them a path is. A block is what is read at once: some rows of arrays that lie in files
-as they are, a batch file, a row group. Whoever looks chooses blocks and rows, and `Extremes` keeps what was seen.
+as they are, a batch file, a row group. Callers choose blocks and rows; `Extremes` keeps the range of values.
 """
 
 import math
@@ -36,7 +36,7 @@ from penstock.readers.store_schema import LABELS, MASKS, ArrayNames, StoreSchema
 _CHUNK_BYTES = 4 * MIB
 """Of one array, read at a time."""
 _BEGINNING_BYTES = 256
-"""The kind of a document stands at its beginning; it can be told where the rest was lost."""
+"""The kind of a document stands at its beginning; it is known where the rest was lost."""
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
 _UNFINISHED = (
     "the preparation has not finished: these are not all; run penstock prep, which goes on with them"
@@ -54,7 +54,7 @@ class Block(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """The most that is held while values are read."""
+        """The maximum that is held while values are read."""
         ...
 
     def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
@@ -64,7 +64,7 @@ class Block(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrayContents:
-    """One array, as headers tell it."""
+    """One array, as headers describe it."""
 
     name: str
     dtype: np.dtype[Any]

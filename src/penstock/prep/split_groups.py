@@ -29,7 +29,7 @@ _WHOLE_BYTES = re.compile(_WHOLE_TEXT.pattern.encode())
 
 
 class _NoGroup(Exception):
-    """A value that tells no group: why, and which of several it is."""
+    """A value without a group: why, and which of several it is."""
 
     def __init__(self, reason: str, index: int = 0) -> None:
         super().__init__(reason)

@@ -79,7 +79,7 @@ def load_batch(
     mmap: bool = False,
     schema: StoreSchema | None = None,
 ) -> dict[str, Values]:
-    """The arrays of a batch file by their names: native or `.npz`, ours or NumPy's; the content tells which.
+    """The arrays of a batch file by their names: native or `.npz`, ours or NumPy's, by its content.
 
     Every value is checked against its checksum, and the arrays can be changed. With `mmap`, arrays that are not
     compressed are read only when and where they are looked at: they are read-only, and checksums are not checked.

@@ -1,4 +1,4 @@
-r"""The two layouts of batch files: headers that tell where the bytes of arrays lie, and the bytes themselves.
+r"""The two layouts of batch files: headers with the offsets of arrays, and their bytes.
 
 `.npz` is what NumPy writes. The native layout is written faster and has more compressions:
 

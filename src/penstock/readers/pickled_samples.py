@@ -53,7 +53,7 @@ def holds_pickle(path: Path, beginning: bytes) -> bool:
 
 
 class PickledFile(DataError):
-    """Nobody allowed to unpickle an old file."""
+    """An old file, where unpickling is not allowed."""
 
     path: Path
 

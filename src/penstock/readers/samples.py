@@ -164,7 +164,7 @@ def label_type(labels: Any) -> DType:
     """The type for labels like these: by their own type, since a float that is whole says nothing of the next.
 
     Floats give float32, or float64 where they are too large for it; whole numbers int16, or the first that holds them.
-    A label that is missing (NaN), or no number, tells nothing: it is refused when it comes to the array.
+    A label that is missing (NaN), or no number, gives int16, which refuses it.
 
     >>> [str(label_type(label)) for label in (3, 3.0, 70_000, 1 << 63, 1e9)]
     ['int16', 'float32', 'int64', 'uint64', 'float64']

@@ -202,7 +202,7 @@ def merged_lines(merged: MergeResult) -> list[str]:
 def merge_run(
     run: RunConfig, *, restart: bool = False, allow_pickle: bool = False, plain: bool = False
 ) -> MergeReport:
-    """Merge the batch files of a run; a whole store of the same is left as it is, and `restart` writes it anew."""
+    """Merge the batch files of a run; a whole store of the same is left as it is, and `restart` writes it again."""
     with measured(preprocessing_of(run), run.memory) as monitor:
         merged = merge_batches(run, monitor, restart=restart, allow_pickle=allow_pickle, plain=plain)
     return MergeReport(merged, None if monitor is None else monitor.report)
@@ -281,10 +281,10 @@ def merge(
 
     allow_pickle: convert old files of pickled samples too; only plain data is unpickled.
     replace: write over a store that has other options or samples, which is refused otherwise.
-    restart: write the store anew even if the same is there, and forget what a killed merge has done.
+    restart: write the store again even if the same is there, and forget what a killed merge has done.
     progress: a penstock.ProgressLogger, which counts samples; None: nothing is shown.
 
-    ConfigError tells a wrong argument, DataError a file that cannot be merged. The result has the samples of each
+    ConfigError: a wrong argument; DataError: a file that cannot be merged. The result has the samples of each
     split, bytes, seconds, and what was replaced or kept.
     """
     for name, path in (("intermediate_dir", intermediate_dir), ("output_dir", output_dir)):

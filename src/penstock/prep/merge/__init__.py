@@ -1,6 +1,6 @@
 """Many batch files become one store, in a few megabytes whatever their number.
 
-`merging` tells the whole story; each step is a file:
+`merging` has the whole sequence; each step is a file:
 
     pass 1   batches (what the headers say), splits (which sample goes to which split), plan (all of it together)
     staging  the folder where the store grows, out of sight; free bytes on the disk; the store that is there before

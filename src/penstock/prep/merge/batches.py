@@ -63,7 +63,7 @@ class Batches:
     is_copyable: NDArray[np.bool_]
     """Whether the bytes can be copied out of the file as they are."""
     source_samples: NDArray[np.int64] | None = None
-    """How many samples each input file gave; None: nobody knows, and each batch file counts as one."""
+    """How many samples each input file gave; None: unknown, and each batch file counts as one."""
 
     def __len__(self) -> int:
         return len(self.names)

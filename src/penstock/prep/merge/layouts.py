@@ -162,7 +162,7 @@ def lay_out(files: Sequence[StoreFile], folder: Path) -> Extents:
 
 
 def reserve(path: Path, num_bytes: int, beginning: bytes = b"") -> None:
-    """Make a file of that size whose bytes on disk nobody else can take any more; its bytes stay if it is there."""
+    """Make a file of that size, with its bytes reserved on the disk; a file that is there keeps its bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -261,7 +261,7 @@ def _lay_out_hdf5(file: StoreFile, folder: Path) -> list[Extent]:
         with h5py.File(path, "r") as made:
             offsets = [made[spec.name].id.get_offset() for _, spec in file.members]
     except (OSError, RuntimeError) as error:
-        # The library tells of its own workings, in several lines.
+        # The library describes its own workings, in several lines.
         number = error.errno if isinstance(error, OSError) else None
         reason = os.strerror(number) if number else str(error).partition("\n")[0]
         raise DataError(

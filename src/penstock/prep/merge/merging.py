@@ -78,7 +78,7 @@ def merge(
     """Make one store of all batch files of a folder; it is whole when its manifest.json is there.
 
     A killed merge is continued by the next one with the same files and options. `progress` counts samples. The same
-    store is left as it is, by the sizes of its files; `restart` writes it anew. Without `replace` a store that is
+    store is left as it is, by the sizes of its files; `restart` writes it again. Without `replace` a store that is
     another is refused.
     """
     began_at = time.monotonic()

@@ -91,7 +91,7 @@ def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _other_batches(store: Path, document: dict[str, Any], plan: MergePlan) -> list[str]:
-    """By what the headers say of all values; the first file that is another is told."""
+    """By what the headers say of all values; names the first file that is another."""
     batches, found = plan.batches, plan.batches.content_checksums
     made_of = document.get("batch_checksums")
     if made_of == found or (made_of is None and document["fingerprint"] == plan.fingerprint):
