@@ -86,11 +86,9 @@ def test_progress_counts_samples(tmp_path, capsys):
     assert "merging: samples 28/28" in capsys.readouterr().err
 
 
-def test_wrong_arguments(tmp_path):
+def test_a_store_among_its_batch_files(tmp_path):
     write_batches(tmp_path / "in")
 
-    with pytest.raises(ConfigError, match=r"there is no 'sequentia'; did you mean 'sequential'\?"):
-        merge(tmp_path / "in", tmp_path / "out", "sequentia")
     with pytest.raises(ConfigError, match="in: output_dir is also intermediate_dir; choose another folder"):
         merge(tmp_path / "in", tmp_path / "in")
 
@@ -98,9 +96,6 @@ def test_wrong_arguments(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "cvs"}, "target: there is no 'cvs'"),
-        ({"heads": "np"}, "heads: there is no 'np'; did you mean"),
-        ({"workers": 0}, "merge_workers: is 0; it must be at least 1"),
         (
             {"memory_bytes": 5},
             "memory.limit: leaves 5B to a shuffle (memory_bytes); it must be at least 1MiB",

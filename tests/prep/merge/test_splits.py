@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.splits import _CHUNK_ROWS, KeyStream, files_to_splits
@@ -111,13 +111,6 @@ def test_workers_change_nothing(tmp_path):
     split_store(tmp_path, splits, name="two", workers=2, part_bytes=2000)
 
     assert all_bytes(tmp_path / "two") == all_bytes(tmp_path / "one")
-
-
-def test_shares_must_add_up():
-    with pytest.raises(
-        ConfigError, match=r"train, val and test are \(0.9, 0.1, 0.1\); they must add up to 1"
-    ):
-        SplitShares(0.9)
 
 
 @pytest.mark.parametrize(
