@@ -116,13 +116,6 @@ class BatchHeader:
         ]
         return StoreSchema(tuple(specs), names or ArrayNames())
 
-    def array(self, name: str) -> StoredArray:
-        try:
-            return self.arrays[name]
-        except KeyError:
-            known = ", ".join(self.arrays) or "none"
-            raise DataError(f"{self.path}: has no array '{name}'; it has: {known}") from None
-
 
 def check_lengths(file: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
     lengths: dict[int, str] = {}

@@ -80,7 +80,7 @@ def all_bytes(folder: Path):
 
 def damage(path):
     """Flip a bit of a mask so that nothing else shows it; gives a function that mends it."""
-    position = read_header(path).array("masks_target").offset
+    position = read_header(path).arrays["masks_target"].offset
     before, content = path.stat(), bytearray(path.read_bytes())
 
     def write():

@@ -78,7 +78,7 @@ def test_a_flipped_bit_in_any_batch_file_is_found(tmp_path, layout, compression)
     merge(tmp_path / "in", tmp_path / "out")
     damaged = []
     for path in sorted((tmp_path / "in").iterdir()):
-        array = read_header(path).array("strategic_features")
+        array = read_header(path).arrays["strategic_features"]
         if array.array_bytes:
             content = bytearray(path.read_bytes())
             content[array.offset + array.num_bytes // 2] ^= 1

@@ -39,7 +39,7 @@ def test_a_file_cut_short_at_any_place_is_refused(saved):
 @every_way
 def test_a_changed_value_is_refused_with_the_name_of_its_array(saved, layout):
     content = bytearray(saved.read_bytes())
-    stored = read_header(saved).array("masks_target")
+    stored = read_header(saved).arrays["masks_target"]
     content[stored.offset + stored.num_bytes // 2] ^= 0x10
     saved.write_bytes(content)
 
@@ -119,7 +119,7 @@ def test_a_header_that_makes_no_sense_is_refused_though_its_checksum_is_right(tm
 def test_what_unpacks_to_more_or_less_than_it_should_is_refused(tmp_path, layout, num_values):
     save_batch(tmp_path / "b", {"x": np.arange(num_values)}, layout=layout, compression="zlib")
     header = read_header(tmp_path / "b")
-    shorter = replace(header.array("x"), shape=(3,))
+    shorter = replace(header.arrays["x"], shape=(3,))
 
     with pytest.raises(
         DataError, match=r"array 'x' is damaged: it(s checksum is| does not unpack to 24 bytes)"

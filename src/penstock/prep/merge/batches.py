@@ -219,7 +219,7 @@ def read_batches(
         tables.num_samples[batch] = header.num_samples
         tables.file_bytes[batch] = header.num_bytes
         tables.is_pickled[batch] = header.layout == _PICKLED
-        arrays = [header.array(spec.name) for spec in schema.arrays]
+        arrays = [header.arrays[spec.name] for spec in schema.arrays]
         tables.offsets[batch] = [array.offset for array in arrays]
         tables.is_copyable[batch] = [array.is_copyable for array in arrays]
         tables.checksums[batch] = [array.checksum or 0 for array in arrays]
@@ -326,7 +326,7 @@ class BatchReader:
                 if not self._keep_decoded:
                     self._decoded.clear()
                 header = read_header(self.path)
-                decoded = {column: read_array(header, header.array(specs[column].name))}
+                decoded = {column: read_array(header, header.arrays[specs[column].name])}
             for index, values in decoded.items():
                 rows = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
                 self._decoded[index] = rows.reshape(self.num_samples, self._batches.row_bytes[index])

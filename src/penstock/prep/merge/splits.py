@@ -106,7 +106,7 @@ class Splitter:
             return np.take(self.by_source, sources)
         if self.by == "group":
             header = read_header(self.batches.path(batch))
-            groups = read_array(header, header.array(self.batches.schema.names.groups))
+            groups = read_array(header, header.arrays[self.batches.schema.names.groups])
             keys = self.keys.of_values(groups.astype(np.uint64, copy=False))
         else:
             keys = self.keys.of_rows(first, end - first)
