@@ -170,22 +170,6 @@ def test_what_a_block_holds_at_most(tmp_path):
     assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
 
 
-def test_a_file_that_is_gone_or_cut_short_while_it_is_looked_at(tmp_path):
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store")
-    features = tmp_path / "store" / "X_train.npy"
-    part = contents_of(tmp_path / "store").parts[0]
-
-    features.write_bytes(features.read_bytes()[:300])
-    with pytest.raises(
-        DataError, match=r"X_train\.npy: is cut short in array 'strategic_features'; write it"
-    ):
-        values_of(part)
-    features.unlink()
-    with pytest.raises(DataError, match=r"X_train\.npy: cannot be read: No such file or directory"):
-        values_of(part)
-
-
 def test_a_damaged_parquet_file_is_one_line(tmp_path):
     write_batches(tmp_path / "batches")
     merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(target="parquet"))

@@ -45,19 +45,6 @@ def test_all_samples_come_once_in_another_order(tmp_path):
     assert abs(np.corrcoef(found, range(1000))[0, 1]) < 0.1
 
 
-def test_every_place_is_as_likely(tmp_path):
-    """Where each of 6 samples comes, over 600 seeds: about 100 times at each place."""
-    write_numbered(tmp_path / "in", [4, 2])
-    batches = find_batches(tmp_path / "in")
-    counts = np.zeros((6, 6), int)
-    for seed in range(600):
-        keys = plan_merge(batches, MergeOptions(shuffle=True, seed=seed)).order_keys.of_rows(0, 6)
-        counts[np.arange(6), np.argsort(keys)] += 1
-
-    expected = 100
-    assert ((counts - expected) ** 2 / expected).sum() < 61  # chi-square, 36 cells: passed by 99 of 100
-
-
 def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
     write_numbered(tmp_path / "in", [4000])
     options = MergeOptions(shuffle=True, memory_bytes=MIB, workers=400)

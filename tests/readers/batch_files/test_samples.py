@@ -71,11 +71,6 @@ def test_whatever_means_the_same_numbers_is_taken(mask, mask_dtype):
     assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
 
 
-@pytest.mark.parametrize("label", [3, 3.0, np.int64(3), np.float32(3), np.array(3)])
-def test_labels_of_any_kind_of_number(label):
-    assert samples_to_arrays([sample(label=label)], SCHEMA)["labels_move"].tolist() == [3]
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
