@@ -123,8 +123,9 @@ def _of_array(values: NDArray[Any]) -> Hashes:
         return _of_objects(values)
     if kind not in "biufSUM":
         raise _NoGroup(f"holds {values.dtype}")
-    plain = {"M": _plain_moments, "f": np.float64}.get(kind, np.asarray)
-    return _of_column(pa.array(plain(values)))
+    if kind in "Mf":
+        values = _plain_moments(values) if kind == "M" else values.astype(np.float64)
+    return _of_column(pa.array(values))
 
 
 def _of_objects(values: Sequence[Any] | NDArray[Any]) -> Hashes:
