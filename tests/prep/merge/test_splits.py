@@ -49,17 +49,6 @@ def test_shares_by_sample_are_exact_and_keep_the_order(tmp_path, layout):
         assert positions == sorted(positions)
 
 
-def test_a_seed_decides_and_another_gives_other_splits(tmp_path):
-    write_batches(tmp_path / "in", SIZES)
-    splits = SplitShares(0.5, 0.5, 0)
-
-    first = split_store(tmp_path, splits, seed=1, name="first")
-    other = split_store(tmp_path, splits, seed=2, name="other")
-
-    assert list(first) == ["train", "val"]
-    assert rows(first["val"]) != rows(other["val"])
-
-
 def test_groups_stay_together(tmp_path):
     every = concatenated(write_batches(tmp_path / "in", SIZES, groups=True))
     groups = every.pop("groups")

@@ -244,21 +244,6 @@ def test_a_first_sample_that_is_none(first, message):
     assert str(error.value) == f"a.rep: sample 0: {message}"
 
 
-def test_batches_are_views_of_the_same_arrays():
-    arrays = game_arrays(5)
-    builder = BatchBuilder(GAME, batch_size=3)
-    batches = []
-    for item in arrays_to_samples(arrays):
-        builder.add(item)
-        if builder.full:
-            batches.append(builder.take())
-    rest = builder.take()
-
-    assert len(builder) == 0
-    assert rest["strategic_features"].base is batches[0]["strategic_features"].base
-    assert_same(rest, {name: array[3:] for name, array in arrays.items()})
-
-
 @pytest.mark.parametrize("kind", [list, np.float64])
 def test_memory_does_not_grow_with_the_number_of_batches(kind):
     features = [0.5] * 1000 if kind is list else np.full(1000, 0.5, kind)
