@@ -18,12 +18,9 @@ from penstock.runtime import workers
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.worker_process import (
     Failure,
-    NotLoadable,
     Send,
     WorkerError,
-    how_ended,
     innermost,
-    oom_kills_so_far,
 )
 from penstock.runtime.workers import PoolSize, Supervisor, WorkerPool, map_in_threads
 from tests.waiting import wait_until
@@ -191,9 +188,9 @@ def test_errors_of_tasks_are_raised_with_their_stack():
 
 
 def test_a_function_that_cannot_be_imported_is_refused():
-    with pytest.raises(NotLoadable, match="not in the program that runs or in a notebook"):
+    with pytest.raises(WorkerError, match="not in the program that runs or in a notebook"):
         WorkerPool(lambda task, send: task, 1)
-    with WorkerPool(partial(raises, NoWay(1, 2)), 1) as pool, pytest.raises(NotLoadable, match="NoWay"):
+    with WorkerPool(partial(raises, NoWay(1, 2)), 1) as pool, pytest.raises(WorkerError, match="NoWay"):
         list(pool.run([1]))
 
 
@@ -326,26 +323,3 @@ def test_a_worker_is_given_up_when_all_take_too_much(caplog: pytest.LogCaptureFi
         assert (pool.max_running, pool.size.max) == (2, 1)
     [message] = caplog.messages
     assert "going on with 1 of 2 worker processes" in message
-
-
-def test_how_a_process_ended():
-    assert how_ended(-signal.SIGSEGV) == "was killed by SIGSEGV"
-    assert how_ended(-190) == "was killed by signal 190"
-    assert how_ended(3) == "ended itself with exit code 3"
-    assert how_ended(None).startswith("is gone")
-
-
-@pytest.mark.parametrize(
-    ("own", "file"),
-    [
-        ("0::/job\n", "job/memory.events"),
-        ("4:cpu,memory:/job\n", "memory/job/memory.oom_control"),
-        ("0::/elsewhere\n", "memory.events"),
-    ],
-)
-def test_kills_for_want_of_memory_are_counted(tmp_path: Path, own: str, file: str):
-    (tmp_path / "own").write_text(own)
-    assert oom_kills_so_far(tmp_path / "own", tmp_path) == 0
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text("oom 4\noom_kill 3\n")
-    assert oom_kills_so_far(tmp_path / "own", tmp_path) == 3

@@ -207,7 +207,7 @@ class Watch(Supervisor[Task]):
 
 def advice_after(end: WorkerEnd) -> str:
     """What one can do about a worker that died in the middle of its task."""
-    if end.exit_code == -signal.SIGKILL or end.oom_kills:
+    if end.exit_code == -signal.SIGKILL:
         return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
     if place := innermost(end.stack):
         return f"it was in {place}"

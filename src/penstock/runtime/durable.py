@@ -48,14 +48,12 @@ def remove_partial(directory: Path) -> int:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on disk."""
     with path.open("wb") as stream:
         stream.write(content)
         flush_to_disk(stream)
 
 
 def flush_to_disk(stream: BinaryIO) -> None:
-    """Wait until everything written to `stream` is on disk."""
     stream.flush()
     os.fsync(stream.fileno())
 

@@ -1,7 +1,6 @@
 """How far a long piece of work is: a bar on a terminal, plain lines elsewhere, and nothing faster than one can read.
 
-`ProgressLogger` counts, knows the rate and the time left, and decides when a line is due; how it looks is up to its
-`Display`. It can be used alone:
+`ProgressLogger` counts, knows the rate and the time left, and decides when a line is due. It can be used alone:
 
     with ProgressLogger("upload", "file", total=len(files)) as progress:
         for file in files:
@@ -13,8 +12,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -26,29 +24,11 @@ _BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
 
 
-class Display(Protocol):
-    """Where progress is shown."""
-
-    @property
-    def stays(self) -> bool:
-        """Whether what was shown before is still there, so that a long piece of work should say less and less often."""
-        ...
-
-    def show(self, done: int, total: int | None, fields: Fields) -> None: ...
-
-    def note(self, line: str) -> None:
-        """Show a line that stays."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it should stay."""
-        ...
-
-
 class PlainLines:
     """One line per call: for files, pipes and CI."""
 
     stays = True
+    """Whether what was shown before is still there, so that long work should show less and less often."""
 
     def __init__(self, title: str, unit: str, stream: TextIO | None = None) -> None:
         self._title, self._unit, self._stream = title, unit, stream or sys.stderr
@@ -73,17 +53,11 @@ class Bar:
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._title, self._unit = title, unit
         self._bar = BarColumn(bar_width=_BAR_CELLS)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            self._bar,
-            TextColumn("{task.fields[text]}"),
-            console=console,
-            transient=False,
-        )
+        columns = TextColumn("{task.description}"), self._bar, TextColumn("{task.fields[text]}")
+        self._progress = Progress(*columns, console=console, transient=False)
         self._task = self._progress.add_task(title, total=None, text="")
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
-        """Redraw; the first time, take the terminal."""
         self._progress.start()
         count = f"{self._unit} {done:,}/{total:,}" if total is not None else f"{self._unit} {done:,}"
         width = self._progress.console.width - len(self._title) - len(" ") - _MIN_BAR_CELLS - len(" ")
@@ -95,7 +69,6 @@ class Bar:
         self._progress.console.print(line, highlight=False, markup=False)
 
     def close(self) -> None:
-        """Draw the last state and give the terminal back."""
         self._progress.stop()
 
 
@@ -113,14 +86,6 @@ def fitting(fields: Fields, num_cells: int) -> list[str]:
             break
         chosen.add(name)
     return [text for name, text in texts.items() if name in chosen]
-
-
-def open_display(title: str, unit: str, plain: bool = False) -> Display:
-    """A bar where somebody watches a terminal, plain lines elsewhere or when asked for."""
-    console = Console(stderr=True)
-    if plain or not console.is_terminal:
-        return PlainLines(title, unit)
-    return Bar(title, unit, console)
 
 
 class ProgressLogger:
@@ -142,7 +107,7 @@ class ProgressLogger:
         show_rate: bool = True,
         show_end: bool = True,
         min_seconds: float = 1.0,
-        display: Display | None = None,
+        display: PlainLines | Bar | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal.
@@ -151,7 +116,11 @@ class ProgressLogger:
         """
         self.total, self.done = total, done
         self._unit, self._every, self._min_seconds, self._clock = unit, every, min_seconds, clock
-        self._display = open_display(title, unit, plain) if display is None else display
+        if display is None:
+            console = Console(stderr=True)
+            is_plain = plain or not console.is_terminal
+            display = PlainLines(title, unit) if is_plain else Bar(title, unit, console)
+        self._display = display
         self._show_rate, self._show_end = show_rate, show_end
         self._started_at, self._done_before = clock(), done
         self._shown_at, self._shown_done = self._started_at, done
@@ -174,11 +143,6 @@ class ProgressLogger:
         """Show a line that stays."""
         self._display.note(line)
 
-    def finish(self) -> None:
-        """Show the last state, if it was not shown."""
-        if self.done != self._shown_done:
-            self._show()
-
     def _is_due(self) -> bool:
         now, pause = self._clock(), self._min_seconds
         if self._every is None and self._display.stays:
@@ -187,29 +151,22 @@ class ProgressLogger:
 
     def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
-        self._display.show(self.done, self.total, {**self._fields(), **self._pace()})
-
-    def _pace(self) -> Fields:
-        """How many units a second since the start, and what that means for the rest."""
-        seconds = self._clock() - self._started_at
-        if seconds <= 0 or self.done == self._done_before:
-            return {}
-        rate = (self.done - self._done_before) / seconds
-        pace = {}
-        if self._show_rate:
-            pace[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
-        if self.total is not None and self.done < self.total:
-            pace[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
-        return pace
+        fields = {**self._fields()}
+        seconds = self._shown_at - self._started_at
+        if seconds > 0 and self.done != self._done_before:
+            rate = (self.done - self._done_before) / seconds
+            if self._show_rate:
+                fields[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
+            if self.total is not None and self.done < self.total:
+                fields[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
+        self._display.show(self.done, self.total, fields)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None and self._show_end:
-            self.finish()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._show_end and self.done != self._shown_done:
+            self._show()
         self._display.close()
 
 
@@ -221,7 +178,7 @@ def plural(unit: str) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """As on a clock: 0:07, 12:30, 1:02:05."""
+    """0:07, 12:30, 1:02:05."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
