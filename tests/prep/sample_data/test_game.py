@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.game import HEADS, NUM_FEATURES, NUM_PAST, Players, game_lengths
+from penstock.prep.sample_data.game import HEADS, NUM_FEATURES, NUM_PAST, Game, game_lengths
 from penstock.prep.sample_data.summary import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 
-PLAYERS = Players(0)
+GAME = Game(0)
 
 
 def lines_of(file: Path) -> list[dict]:
@@ -59,13 +59,13 @@ def test_a_decision_depends_on_seed_game_and_its_number_alone(tmp_path):
 
 
 def test_another_seed_gives_other_games():
-    first, second = (next(players.decisions(0)) for players in (PLAYERS, Players(1)))
+    first, second = (next(players.decisions(0)) for players in (GAME, Game(1)))
 
     assert (first.features() != second.features()).any()
 
 
 def test_past_actions_are_those_of_the_decisions_before_also_over_chunks():
-    chunks = list(islice(PLAYERS.decisions(5), 2))
+    chunks = list(islice(GAME.decisions(5), 2))
     actions = np.concatenate([chunk.choices["action_type"].labels_N for chunk in chunks])
     past = np.concatenate([chunk.past_NP for chunk in chunks])
 
@@ -77,7 +77,7 @@ def test_past_actions_are_those_of_the_decisions_before_also_over_chunks():
 
 def test_only_legal_choices_are_made_and_the_attainable_accuracy_is_that_of_the_likeliest(tmp_path):
     summary = write_sample_data("game", 64, tmp_path / "out", num_files=1)
-    decisions = next(PLAYERS.decisions(0))
+    decisions = next(GAME.decisions(0))
 
     for head, choice in decisions.choices.items():
         rows = np.arange(64)
@@ -91,7 +91,7 @@ def test_only_legal_choices_are_made_and_the_attainable_accuracy_is_that_of_the_
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_seed_is_about_equally_hard(seed):
-    players = Players(seed)
+    players = Game(seed)
     chunks = [next(players.decisions(game)) for game in range(16)]
     for head in HEADS:
         best = np.concatenate([chunk.choices[head].probabilities_NK.max(axis=1) for chunk in chunks])
@@ -99,7 +99,7 @@ def test_every_seed_is_about_equally_hard(seed):
 
 
 def test_labels_are_drawn_with_the_true_probabilities():
-    chunks = [next(PLAYERS.decisions(game)).choices["action_type"] for game in range(32)]
+    chunks = [next(GAME.decisions(game)).choices["action_type"] for game in range(32)]
     labels = np.concatenate([chunk.labels_N for chunk in chunks])
     truth = np.concatenate([chunk.probabilities_NK for chunk in chunks])
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from penstock.prep.sample_data.game import HEADS, Players
+from penstock.prep.sample_data.game import HEADS, Game
 from penstock.prep.sample_data.write import write_sample_data
 
 EXAMPLE = Path(__file__).parents[3] / "examples/game/replays.py"
@@ -32,7 +32,7 @@ def games(replays, tmp_path_factory):
 
 
 def test_features_and_masks_are_those_that_choices_were_drawn_from(games):
-    decisions = next(Players(0).decisions(0))
+    decisions = next(Game(0).decisions(0))
     samples = games[0][:64]
 
     features = np.stack([sample["features"] for sample in samples])

@@ -6,7 +6,7 @@ written, the true probabilities are scored against the drawn labels: the best AU
 known, printed, and kept in sample.json.
 """
 
-from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, Block, SampleKind, sample_blocks
+from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, Block, sample_blocks
 from penstock.prep.sample_data.summary import LabelSummary, SampleSummary, SplitSummary, read_summary
 from penstock.prep.sample_data.write import DEFAULT_SPLITS, FORMATS, write_sample_data
 
@@ -17,7 +17,6 @@ __all__ = [
     "KINDS",
     "Block",
     "LabelSummary",
-    "SampleKind",
     "SampleSummary",
     "SplitSummary",
     "read_summary",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,6 @@ class Side:
     upgrades_NG: IntArray
 
     def features(self) -> list[FloatArray]:
-        """Counts by their logarithm, health as a fraction, upgrades as they are."""
         counts = [np.log1p(self.units_NU), self.health_NU / 100.0, np.log1p(self.buildings_NB)]
         return [*counts, self.upgrades_NG.astype(np.float64)]
 
@@ -196,13 +195,11 @@ class Costs:
         return {head: found[head] for head in HEADS}
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What was chosen at N decisions, among K."""
+class Choice(NamedTuple):
+    """What was chosen at N decisions, among K, and with which probabilities; 0 where it was not legal."""
 
     labels_N: IntArray
     probabilities_NK: FloatArray
-    """With which each could have been chosen; 0 where it was not legal."""
 
 
 class Policy:
@@ -281,8 +278,32 @@ def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-class Players:
-    """Everyone who plays under one seed."""
+def game_lengths(seed: int, num_decisions: int, num_games: int | None) -> list[int]:
+    """Decisions of each game, at least one, together `num_decisions`: some are over soon, others take long.
+
+    >>> game_lengths(0, 2000, 4)
+    [314, 962, 428, 296]
+    """
+    num_games = num_games or max(1, round(num_decisions / _USUAL_DECISIONS))
+    if num_games > num_decisions:
+        raise ConfigError(
+            f"{num_games} games need more than {num_decisions} rows; ask for more rows or fewer files"
+        )
+    weights = np.exp([0.5 * generator(seed, "game.lengths", game).normal() for game in range(num_games)])
+    shares = np.cumsum(weights) / weights.sum() * (num_decisions - num_games)
+    lengths: list[int] = (1 + np.diff(np.rint(shares).astype(np.int64), prepend=0)).tolist()
+    return lengths
+
+
+class Game:
+    """One replay file for each player of each match."""
+
+    planted = (
+        "each of the 7 choices is drawn among the legal ones from a softmax whose logits are linear in 815 of the "
+        "893 features (all but the past actions), through 12 weighted sums of them"
+    )
+    format = "jsonl"
+    folder = "replays"
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -314,38 +335,6 @@ class Players:
         lasting_M = match.normal(0.0, 0.5, _NUM_MOODS) + player.normal(0.0, 0.5, _NUM_MOODS)
         return self._world.draw(generator(self._seed, f"{stream}.{game}", chunk), chunk * _CHUNK, lasting_M)
 
-
-def game_lengths(seed: int, num_decisions: int, num_games: int | None) -> list[int]:
-    """Decisions of each game, at least one, together `num_decisions`: some are over soon, others take long.
-
-    >>> game_lengths(0, 2000, 4)
-    [314, 962, 428, 296]
-    """
-    num_games = num_games or max(1, round(num_decisions / _USUAL_DECISIONS))
-    if num_games > num_decisions:
-        raise ConfigError(
-            f"{num_games} games need more than {num_decisions} rows; ask for more rows or fewer files"
-        )
-    weights = np.exp([0.5 * generator(seed, "game.lengths", game).normal() for game in range(num_games)])
-    shares = np.cumsum(weights) / weights.sum() * (num_decisions - num_games)
-    lengths: list[int] = (1 + np.diff(np.rint(shares).astype(np.int64), prepend=0)).tolist()
-    return lengths
-
-
-class Game:
-    """One replay file for each player of each match."""
-
-    planted = (
-        "each of the 7 choices is drawn among the legal ones from a softmax whose logits are linear in 815 of the "
-        "893 features (all but the past actions), through 12 weighted sums of them"
-    )
-    format = "jsonl"
-    folder = "replays"
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._players = Players(seed)
-
     def write(
         self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]
     ) -> SplitSummary:
@@ -359,7 +348,7 @@ class Game:
             with (directory / names[-1]).open("wb") as file:
                 file.write(_line(header))
                 num_left = num_decisions
-                for decisions in self._players.decisions(game):
+                for decisions in self.decisions(game):
                     num_taken = min(num_left, _CHUNK)
                     file.writelines(decisions.lines(num_taken))
                     for head, choice in decisions.choices.items():
