@@ -1,6 +1,5 @@
 """Raw files: which, in which order, and whether they are still the same."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -114,20 +113,6 @@ def test_a_change_in_the_middle_of_a_file_in_a_store_is_noticed(object_store: Ob
     content[150_000] = 1
     object_store.put("changing", {"game": bytes(content)})
     assert not is_same_input(record, file)
-
-
-def test_a_file_under_two_names_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    make(tmp_path, "a", "b")
-    (tmp_path / "c").symlink_to("a")
-    (tmp_path / "d").hardlink_to(tmp_path / "b")
-
-    with caplog.at_level(logging.WARNING):
-        assert names_of(list_inputs(str(tmp_path), of_any_kind=True)) == ["a", "b", "c", "d"]
-
-    told = (
-        f"{tmp_path}/c is the same file as {tmp_path}/a, 1 more likewise; their samples will be there twice"
-    )
-    assert caplog.messages == [told]
 
 
 def test_folders_in_a_folder_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):

@@ -137,26 +137,6 @@ def test_workers_are_added_while_memory_allows(
     assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 5, [])
 
 
-def test_fewer_workers_than_asked_for_are_told_also_where_the_work_is_done_soon(
-    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    caplog.set_level("INFO")
-    begin_with(PoolSize(2, 3, 64 * MIB), monkeypatch)
-    games = write_games(desk / "raw", [1] * 3)
-    # The second worker makes nothing before the first is at the last file.
-    games[1].write_text(f"await {games[2].name}.here\n")
-    games[2].write_text("here\n0 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True))
-
-    assert (summary.num_workers, summary.num_samples) == (2, 3)
-    [message] = caplog.messages
-    assert message == (
-        "preprocessing.num_workers: 2 of 3 worker processes were started; the work was done before it was known "
-        "whether memory.limit (64MiB) has room for more"
-    )
-
-
 def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
     write_games(desk / "raw", [1] * 4)
 
@@ -258,17 +238,6 @@ def test_what_the_run_file_says_may_be_more_than_cores():
 
 def test_where_memory_is_not_ample_a_few_begin():
     assert size(None, 1000, room(GIB)) == (2, 10)
-
-
-def test_the_number_doubles_while_there_is_room():
-    pool = PoolSize(start=1, max=10, limit_bytes=1000 * MIB)
-
-    assert pool.addition(2, 300 * MIB, 80 * MIB) == 2
-    assert pool.addition(4, 460 * MIB, 80 * MIB) == 4
-    assert pool.addition(8, 780 * MIB, 80 * MIB) == 2
-    assert pool.addition(8, 780 * MIB, 160 * MIB) == 1
-    assert pool.addition(8, 999 * MIB, 80 * MIB) == 0
-    assert pool.addition(10, 300 * MIB, 80 * MIB) == 0
 
 
 def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():

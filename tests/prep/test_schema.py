@@ -42,7 +42,7 @@ def label_types(form: str, labels: list[Any], **declared: str) -> tuple[str, str
     extraction = Extraction(f"{__name__}:{form}", schema, ReadingSection())
     found = found_in(DataFile("game", 1), extraction, {"strategic_features": "float32"})
     assert found is not None
-    return str(found.schema.spec("labels_a").dtype), str(found.schema.spec("labels_b").dtype)
+    return str(found[1].spec("labels_a").dtype), str(found[1].spec("labels_b").dtype)
 
 
 each_form = pytest.mark.parametrize("form", ["samples", "arrays", "batches"])

@@ -36,11 +36,6 @@ def cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-def num_ray_workers(ray: Any, wanted: int | None) -> int:
-    """How many tasks may run at once: as many as the run file says, or as the cluster has cores."""
-    return wanted or max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
 class _Events:
     """An actor that keeps what tasks report on all machines, until somebody asks for it."""
 
@@ -94,7 +89,7 @@ def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence
                 if isinstance(result, Failure):
                     result.raise_here()
                 watch.done(result)
-            watch.check()
+            watch.tick()
     finally:
         for reference in running:
             ray.cancel(reference, force=True)

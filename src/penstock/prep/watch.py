@@ -1,4 +1,4 @@
-"""Hears of everything that happens in a preparation: counts it, shows it, writes it down, and may end it."""
+"""Supervises a preparation: counts what happens, shows it, logs it, and may end it."""
 
 import logging
 import signal
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
@@ -59,8 +58,7 @@ class Watch(Supervisor[Task]):
     ) -> None:
         """`skips`: a file at which two workers have died is left out, instead of ending the preparation."""
         self.records = {record.number: record for record in kept}
-        self.new_samples = 0
-        self.num_workers = num_workers
+        self.new_samples, self.num_workers = 0, num_workers
         self._num_tasks, self._options, self._skips = len(tasks), options, skips
         self._journal = Journal(log)
         self._running: dict[int, TaskProgress] = {}
@@ -78,11 +76,9 @@ class Watch(Supervisor[Task]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.__exit__(kind, error, trace)
-        if isinstance(error, KeyboardInterrupt):
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._progress.__exit__(kind)
+        if kind is KeyboardInterrupt:
             self._check_stop()
 
     @property
@@ -104,10 +100,9 @@ class Watch(Supervisor[Task]):
             self.write("left_out", task=event.task, file=event.file, reason=event.reason)
         else:
             self._running[event.task] = event
-        self.check()
+        self.tick()
 
     def done(self, record: TaskRecord) -> None:
-        """A task is done: its record is on disk."""
         self._running.pop(record.number, None)
         self.records[record.number] = record
         self.new_samples += record.num_samples
@@ -116,7 +111,7 @@ class Watch(Supervisor[Task]):
             for entry in record.inputs:
                 self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
         self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
-        self.check()
+        self.tick()
 
     def died(self, task: Task, end: WorkerEnd) -> Task:
         return self.retried(task, end.how, advice_after(end))
@@ -143,7 +138,7 @@ class Watch(Supervisor[Task]):
         """Nobody is killed for it: a large file is no error, and only the user knows how long one may take."""
         file = self._files[task.number]
         usual = f"; until now it was {longest_seconds:.1f} s at most" if longest_seconds else ""
-        where = f"; it is in {place}" if (place := innermost(stack)) else ""
+        where = f"; it is in {line}" if (line := innermost(stack)) else ""
         self._progress.note(
             f"{file}: nothing was heard of this file for {seconds:.0f} s{usual}{where}; it goes on, Ctrl-C stops and "
             "keeps what is done"
@@ -151,9 +146,6 @@ class Watch(Supervisor[Task]):
         self.write("silent", task=task.number, file=file, seconds=round(seconds, 1))
 
     def tick(self) -> None:
-        self.check()
-
-    def check(self) -> None:
         """Show how far it is; raise when somebody asked to stop, or memory has run out."""
         files = self._files_done + sum(event.num_files for event in self._running.values())
         if files != self._progress.done:
@@ -162,7 +154,7 @@ class Watch(Supervisor[Task]):
             self._progress.refresh(self._fields)
         self._check_stop()
         monitor = self._options.monitor
-        if monitor is not None and self._exceeds():
+        if monitor is not None and self._exceeds(monitor):
             taken, limit = format_size(monitor.last_bytes), format_size(monitor.report.limit_bytes)
             advice = "lower preprocessing.batch_size, or raise memory.limit"
             if monitor.report.start_bytes >= monitor.report.limit_bytes:
@@ -173,18 +165,16 @@ class Watch(Supervisor[Task]):
             )
 
     def takes_too_much(self) -> bool:
-        """Looks again before it says so: a worker may just have been given up."""
-        if self._options.monitor is not None and self._exceeds():
-            self._options.monitor.sample()
-        return self._exceeds()
-
-    def _exceeds(self) -> bool:
         monitor = self._options.monitor
-        is_over = monitor is not None and monitor.last_bytes > monitor.report.limit_bytes
-        return is_over and self._options.stops_when_exceeded
+        if monitor is None or not self._exceeds(monitor):
+            return False
+        monitor.sample()  # a worker may just have been given up
+        return self._exceeds(monitor)
+
+    def _exceeds(self, monitor: MemoryMonitor) -> bool:
+        return self._options.stops_when_exceeded and monitor.last_bytes > monitor.report.limit_bytes
 
     def printed(self, line: str) -> None:
-        """Above what is redrawn."""
         self._progress.note(line)
 
     def write(self, event: str, **fields: Any) -> None:
@@ -209,8 +199,8 @@ def advice_after(end: WorkerEnd) -> str:
     """What one can do about a worker that died in the middle of its task."""
     if end.exit_code == -signal.SIGKILL:
         return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
-    if place := innermost(end.stack):
-        return f"it was in {place}"
+    if line := innermost(end.stack):
+        return f"it was in {line}"
     return "something that extract calls ends the process"
 
 
@@ -247,7 +237,7 @@ class PrepSummary:
         new_samples: int,
         num_workers: int,
         seconds: float,
-    ) -> "PrepSummary":
+    ) -> Self:
         left_out = {file: reason for record in records for file, reason in record.left_out.items()}
         inputs = [entry for record in records for entry in record.inputs]
         errors: dict[str, float] = {}

@@ -17,7 +17,7 @@ from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.merging import merge as merge_files
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy
 from penstock.prep.merge.verify import verify
-from penstock.prep.places import OUTPUT_DIR, check_place
+from penstock.prep.output_folders import OUTPUT_DIR, check_output_folder
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SampleSchema, SplitBy, Splits, StoreTarget
 from penstock.prep.state_folder import LOG_NAME
@@ -145,7 +145,8 @@ def check_store_place(key: str, output_dir: str, intermediate_dir: Path, input_p
     """
     has_manifest = (intermediate_dir / MANIFEST_NAME).exists()
     inputs = Manifest.read(intermediate_dir).inputs if has_manifest else ()
-    check_place(key, output_dir, input_path, [DataFile(record.path, record.num_bytes) for record in inputs])
+    files = [DataFile(record.path, record.num_bytes) for record in inputs]
+    check_output_folder(key, output_dir, input_path, files)
 
 
 _CHECKED_BY_VALUES = ("labels", "mask_dtype")

@@ -115,6 +115,20 @@ def finite(value: Any) -> Any:
 
 
 @contextmanager
+def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
+    """Nobody else holds the folder until this process ends, however it ends; `when_busy` tells that somebody does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(when_busy) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.
 
@@ -124,9 +138,9 @@ def whole_folder(out: Path) -> Iterator[Path]:
     staging, old = out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.old")
     try:
         staging.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(staging, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends, however it ends
+        with locked_folder(
+            staging, f"{out}: another penstock is writing it; wait for it, or choose another folder"
+        ):
             for entry in staging.iterdir():
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry)
@@ -143,11 +157,5 @@ def whole_folder(out: Path) -> Iterator[Path]:
                 shutil.rmtree(old, ignore_errors=True)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-        finally:
-            os.close(descriptor)
-    except BlockingIOError as error:
-        raise ConfigError(
-            f"{out}: another penstock is writing it; wait for it, or choose another folder"
-        ) from error
     except OSError as error:
         raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error

@@ -1,6 +1,6 @@
-"""Where a preparation and its merge may write: folders that can be written to, apart from the raw files.
+"""Which folders a preparation and its merge may write to; all of this is checked before anything is written.
 
-What is written must never be read as raw data the next time. All of this is found out before anything is written.
+They can be written to, lie apart from each other, and what is written there is never read as raw data the next time.
 """
 
 import glob
@@ -17,31 +17,35 @@ from penstock.readers.files import DataFile
 from penstock.readers.store_manifest import MANIFEST_NAME
 from penstock.readers.uris import is_uri
 
-INTERMEDIATE_DIR = "preprocessing.intermediate_dir"
-OUTPUT_DIR = "preprocessing.output_dir"
-_WRITTEN = [
-    "batch_00000_00000.batch",
-    "batch_00000_00000.npz",
-    "task_00000.json",
-    "manifest.json",
-    "log.jsonl",
-    "X_train.npy",
-    "labels_train.npz",
-    "masks_train.npz",
-    "part-00000.parquet",
-    "part-00000.arrow",
-    "train.h5",
-]
-"""Names like those of all files that a preparation and a merge write."""
+INTERMEDIATE_DIR, OUTPUT_DIR = "preprocessing.intermediate_dir", "preprocessing.output_dir"
+# Names like those of all files that a preparation and a merge write.
+_WRITTEN_NAMES = (
+    *("batch_00000_00000.batch", "batch_00000_00000.npz", "task_00000.json", "manifest.json", "log.jsonl"),
+    *(
+        "X_train.npy",
+        "labels_train.npz",
+        "masks_train.npz",
+        "part-00000.parquet",
+        "part-00000.arrow",
+        "train.h5",
+    ),
+)
 
 
-def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile]) -> None:
+def check_output_folder(key: str, folder: str, input_path: str, files: Sequence[DataFile]) -> None:
     """Refuse a folder that cannot be written to, or in which raw files are looked for, under the key that names it."""
-    check_writable(key, folder)
+    existing = Path(folder)
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        raise ConfigError.at(key, f"{existing} is a file; name a folder, or a place where one can be made")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        is_read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
+        why = "is on a read-only file system" if is_read_only else "may not be written to by this user"
+        raise ConfigError.at(key, f"{existing} {why}; choose another folder")
     absolute = os.path.realpath(folder)
-    inside = {
-        parent for parent in {os.path.dirname(file.path) for file in files} if _lies_in(parent, absolute)
-    }
+    parents = {os.path.dirname(file.path) for file in files}
+    inside = {parent for parent in parents if _lies_in(parent, absolute)}
     inner = next((file.path for file in files if os.path.dirname(file.path) in inside), None)
     if inner is not None:
         raise ConfigError.at(
@@ -55,27 +59,17 @@ def check_place(key: str, folder: str, input_path: str, files: Sequence[DataFile
             raise ConfigError.at(
                 key, f"{folder} lies in {part}, the folder of the raw files; choose one outside of it"
             )
-        if not os.path.exists(path) and glob.has_magic(path) and _reaches(_steps(path), _steps(absolute)):
+        if os.path.exists(path) or not glob.has_magic(path):
+            continue
+        pattern = os.path.abspath(path).split(os.sep)
+        if _finds(pattern, absolute.split(os.sep)):
             raise ConfigError.at(
                 key,
                 f"{folder} is where preprocessing.input_path {part} looks for raw files; choose another folder",
             )
 
 
-def check_writable(key: str, folder: str) -> None:
-    """Refuse a folder that can neither be written to nor made."""
-    nearest = Path(folder)
-    while not nearest.exists():
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise ConfigError.at(key, f"{nearest} is a file; name a folder, or a place where one can be made")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        is_read_only = os.statvfs(nearest).f_flag & os.ST_RDONLY
-        why = "is on a read-only file system" if is_read_only else "may not be written to by this user"
-        raise ConfigError.at(key, f"{nearest} {why}; choose another folder")
-
-
-def check_output_place(section: Preprocessing) -> None:
+def check_store_folder(section: Preprocessing) -> None:
     """Refuse an output_dir that a merge would refuse after hours of work, or that batch files are in the way of."""
     batches, store = section.intermediate_dir, section.output_dir
     real_batches, real_store = os.path.realpath(batches), os.path.realpath(store)
@@ -89,12 +83,9 @@ def check_output_place(section: Preprocessing) -> None:
     folder = Path(store)
     try:
         store_there(folder)
-        merge_goes_on = any(folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME)))
-        if not merge_goes_on:
-            names = _store_names(section)
-            check_free(
-                folder, [str(path.relative_to(folder)) for name in names for path in folder.glob(name)]
-            )
+        if not any(folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME))):  # no merge to go on with
+            found = [path for pattern in _store_names(section) for path in folder.glob(pattern)]
+            check_free(folder, [str(path.relative_to(folder)) for path in found])
     except ConfigError as error:
         raise ConfigError.at(OUTPUT_DIR, str(error)) from error
 
@@ -109,10 +100,10 @@ def _store_names(section: Preprocessing) -> Iterator[str]:
         elif section.target is not StoreTarget.npy:
             yield split
         else:
-            yield f"X_{split}.npy"
-            yield from (f"X_{group}_{split}.npy" for group in section.sample_schema.feature_groups)
-            head_files = ".npz" if section.heads is HeadFiles.npz else "/*.npy"
-            yield from (f"{heads}_{split}{head_files}" for heads in ("labels", "masks"))
+            groups = [f"_{group}" for group in section.sample_schema.feature_groups]
+            yield from (f"X{group}_{split}.npy" for group in ("", *groups))
+            suffix = ".npz" if section.heads is HeadFiles.npz else "/*.npy"
+            yield from (f"{heads}_{split}{suffix}" for heads in ("labels", "masks"))
 
 
 def _lies_in(path: str, absolute_folder: str) -> bool:
@@ -123,16 +114,12 @@ def _lies_in(path: str, absolute_folder: str) -> bool:
     return absolute == absolute_folder or absolute.startswith(os.path.join(absolute_folder, ""))
 
 
-def _steps(path: str) -> list[str]:
-    return [step for step in os.path.abspath(path).split(os.sep) if step]
-
-
-def _reaches(pattern: Sequence[str], folder: Sequence[str]) -> bool:
-    """Whether a glob names a folder, or files that are written below it."""
+def _finds(pattern: Sequence[str], folder: Sequence[str]) -> bool:
+    """Whether a glob names a folder, or files that are written below it; both by the names in their paths."""
     if not folder:
-        return not pattern or any(fnmatchcase(name, pattern[-1]) for name in _WRITTEN)
+        return not pattern or any(fnmatchcase(name, pattern[-1]) for name in _WRITTEN_NAMES)
     if not pattern:
         return False
     if pattern[0] == "**":
-        return _reaches(pattern[1:], folder) or _reaches(pattern, folder[1:])
-    return fnmatchcase(folder[0], pattern[0]) and _reaches(pattern[1:], folder[1:])
+        return _finds(pattern[1:], folder) or _finds(pattern, folder[1:])
+    return fnmatchcase(folder[0], pattern[0]) and _finds(pattern[1:], folder[1:])

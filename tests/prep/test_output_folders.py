@@ -9,7 +9,7 @@ from penstock.config.errors import ConfigError
 from penstock.prep.inputs import list_inputs
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions
-from penstock.prep.places import OUTPUT_DIR, check_output_place, check_place, check_writable
+from penstock.prep.output_folders import OUTPUT_DIR, check_output_folder, check_store_folder
 from penstock.prep.prepare import prepare, preview
 from penstock.prep.sections import Preprocessing
 from tests.prep.raw import content, section, write_games
@@ -70,7 +70,7 @@ def test_what_would_be_read_as_raw_data(raw: Path, input_path: str, folder: str,
     del raw
 
     with pytest.raises(ConfigError) as error:
-        check_place(OUTPUT_DIR, folder, input_path, list_inputs(input_path, of_any_kind=True))
+        check_output_folder(OUTPUT_DIR, folder, input_path, list_inputs(input_path, of_any_kind=True))
 
     assert str(error.value).startswith(f"preprocessing.output_dir: {problem}")
 
@@ -81,7 +81,7 @@ def test_what_would_be_read_as_raw_data(raw: Path, input_path: str, folder: str,
 def test_folders_apart(raw: Path, input_path: str):
     del raw
 
-    check_place(OUTPUT_DIR, "data/processed", input_path, list_inputs(input_path, of_any_kind=True))
+    check_output_folder(OUTPUT_DIR, "data/processed", input_path, list_inputs(input_path, of_any_kind=True))
 
 
 @pytest.mark.parametrize("target", ["npy", "parquet", "ipc", "hdf5"])
@@ -94,7 +94,9 @@ def test_every_file_of_a_store_would_be_found_by_its_name(desk: Path, target: st
     for path in Path(prepared.output_dir).rglob("*.*"):
         if path.is_file():
             with pytest.raises(ConfigError, match="looks for raw files"):
-                check_place(OUTPUT_DIR, prepared.output_dir, f"{desk}/**/{path.name[:5]}*{path.suffix}", [])
+                check_output_folder(
+                    OUTPUT_DIR, prepared.output_dir, f"{desk}/**/{path.name[:5]}*{path.suffix}", []
+                )
 
 
 def test_nothing_is_written_where_raw_files_are(desk: Path):
@@ -112,7 +114,7 @@ def test_a_file_is_no_folder(raw: Path):
     del raw
 
     with pytest.raises(ConfigError) as error:
-        check_writable(OUTPUT_DIR, "data/b.txt/store")
+        check_output_folder(OUTPUT_DIR, "data/b.txt/store", "", [])
 
     assert str(error.value) == (
         "preprocessing.output_dir: data/b.txt is a file; name a folder, or a place where one can be made"
@@ -125,7 +127,7 @@ def test_a_folder_of_somebody_else(raw: Path):
 
     message = "data may not be written to by this user; choose another folder"
     with without_privileges(), pytest.raises(ConfigError, match=message):
-        check_writable(OUTPUT_DIR, "data/store")
+        check_output_folder(OUTPUT_DIR, "data/store", "", [])
 
 
 SPLITS = {"train": 0.5, "val": 0.5, "test": 0}
@@ -159,7 +161,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_batch_files_and_store_are_apart(folders: Preprocessing, problem: str):
     with pytest.raises(ConfigError) as error:
-        check_output_place(folders)
+        check_store_folder(folders)
 
     assert str(error.value) == f"preprocessing.{problem}"
 
@@ -170,7 +172,7 @@ def test_a_link_to_the_same_folder():
     Path("link").symlink_to("batches")
 
     with pytest.raises(ConfigError, match="link is also intermediate_dir"):
-        check_output_place(to("link"))
+        check_store_folder(to("link"))
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -191,7 +193,7 @@ def test_files_of_others_are_not_written_over(name: str, keys: dict[str, Any]):
     Path("store", name).write_bytes(b"")
 
     with pytest.raises(ConfigError) as error:
-        check_output_place(to("store", **keys))
+        check_store_folder(to("store", **keys))
 
     assert str(error.value).startswith("preprocessing.output_dir: store")
     assert name in str(error.value)
@@ -212,7 +214,7 @@ def test_files_that_are_in_nobodys_way(name: str, keys: dict[str, Any]):
     Path("store", name).parent.mkdir(parents=True)
     Path("store", name).write_bytes(b"")
 
-    check_output_place(to("store", **keys))
+    check_store_folder(to("store", **keys))
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -223,7 +225,7 @@ def test_a_manifest_of_something_else():
     with pytest.raises(
         ConfigError, match=r"^preprocessing\.output_dir: store/manifest\.json: is damaged or no "
     ):
-        check_output_place(to("store"))
+        check_store_folder(to("store"))
 
 
 def test_it_is_told_before_anything_is_written_and_only_where_a_merge_follows(desk: Path):
