@@ -76,9 +76,9 @@ class Watch(Supervisor[Task]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._progress.__exit__(kind)
-        if kind is KeyboardInterrupt:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._progress.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt):
             self._check_stop()
 
     @property

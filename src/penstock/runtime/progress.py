@@ -12,7 +12,8 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Self, TextIO
+from types import TracebackType
+from typing import Protocol, Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -24,11 +25,21 @@ _BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
 
 
+class Display(Protocol):
+    """Where progress is shown."""
+
+    stays: bool
+    """Whether what was shown before is still there, so that long work should show less and less often."""
+
+    def show(self, done: int, total: int | None, fields: Fields) -> None: ...
+    def note(self, line: str) -> None: ...
+    def close(self) -> None: ...
+
+
 class PlainLines:
     """One line per call: for files, pipes and CI."""
 
     stays = True
-    """Whether what was shown before is still there, so that long work should show less and less often."""
 
     def __init__(self, title: str, unit: str, stream: TextIO | None = None) -> None:
         self._title, self._unit, self._stream = title, unit, stream or sys.stderr
@@ -107,7 +118,7 @@ class ProgressLogger:
         show_rate: bool = True,
         show_end: bool = True,
         min_seconds: float = 1.0,
-        display: PlainLines | Bar | None = None,
+        display: Display | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal.
@@ -143,6 +154,11 @@ class ProgressLogger:
         """Show a line that stays."""
         self._display.note(line)
 
+    def finish(self) -> None:
+        """Show the last state, if it was not shown."""
+        if self.done != self._shown_done:
+            self._show()
+
     def _is_due(self) -> bool:
         now, pause = self._clock(), self._min_seconds
         if self._every is None and self._display.stays:
@@ -164,9 +180,11 @@ class ProgressLogger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None and self._show_end and self.done != self._shown_done:
-            self._show()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and self._show_end:
+            self.finish()
         self._display.close()
 
 
