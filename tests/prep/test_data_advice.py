@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config.sizes import GIB, MIB
 from penstock.prep.data_advice import Storage, advise
-from penstock.prep.profile import ColumnProfile, DataProfile
+from penstock.prep.profile import ColumnFacts, DataProfile
 
 RANDOM = np.random.default_rng(7)
 FINE = Storage("data", num_files=1, bytes_on_disk=GIB, row_group_rows=(100_000,))
@@ -16,9 +16,9 @@ def profile_of(row_bytes=300.0, **columns):
     facts = []
     for name, values in columns.items():
         array = pa.array(values)
-        profile = ColumnProfile(pa.field(name, array.type))
+        profile = ColumnFacts(pa.field(name, array.type))
         profile.add(array)
-        facts.append(profile.facts())
+        facts.append(profile)
     num_rows = facts[0].num_rows if facts else 0
     return DataProfile(tuple(facts), num_rows, num_rows, row_bytes, 1, None)
 

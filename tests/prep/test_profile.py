@@ -12,12 +12,12 @@ from penstock.prep import profile as profiling
 from penstock.prep.profile import (
     STANDARD_ERROR,
     BlockPieces,
-    ColumnProfile,
+    ColumnFacts,
     RowOrder,
+    add_footers,
     choose_few_pieces,
     choose_pieces,
     profile_pieces,
-    with_footers,
 )
 from penstock.readers.blocks import Blocks
 from penstock.readers.files import list_files
@@ -30,35 +30,52 @@ NUM_ROWS = 50_000
 
 def facts(*blocks, type=None):
     arrays = [pa.array(block, type) for block in blocks]
-    profile = ColumnProfile(pa.field("column", arrays[0].type))
+    profile = ColumnFacts(pa.field("column", arrays[0].type))
     for array in arrays:
         profile.add(array)
-    return profile.facts()
+    return profile
 
 
 def test_integers():
     found = facts([3, None, 1], [2, 3])
 
-    assert (found.num_rows, found.num_nulls, found.distinct, found.least, found.most) == (5, 1, 3, 1, 3)
+    assert (found.num_rows, found.num_nulls, found.distinct, found.min_value, found.max_value) == (
+        5,
+        1,
+        3,
+        1,
+        3,
+    )
     assert (found.mean, found.mean_length) == (2.25, None)
 
 
 def test_floats_with_nan():
     found = facts([1.5, float("nan"), None, 0.5])
 
-    assert (found.num_nan, found.num_nulls, found.mean, found.least, found.most) == (1, 1, 1.0, 0.5, 1.5)
+    assert (found.num_nan, found.num_nulls, found.mean, found.min_value, found.max_value) == (
+        1,
+        1,
+        1.0,
+        0.5,
+        1.5,
+    )
 
 
 def test_only_nan():
     found = facts([float("nan")])
 
-    assert (found.least, found.most, found.mean) == (None, None, None)
+    assert (found.min_value, found.max_value, found.mean) == (None, None, None)
 
 
 def test_texts():
     found = facts(["pear", "fig", None], ["apple"])
 
-    assert (found.least, found.most, found.mean_length, found.is_number_text) == ("apple", "pear", 4.0, False)
+    assert (found.min_value, found.max_value, found.mean_length, found.is_number_text) == (
+        "apple",
+        "pear",
+        4.0,
+        False,
+    )
 
 
 @pytest.mark.parametrize("texts", [["1", "-2", "3.5"], ["1e3"], [".5", "+7"]])
@@ -74,7 +91,7 @@ def test_texts_that_must_stay_texts(texts):
 def test_of_lists_the_items_count():
     found = facts([[1, 2], None, []], [[7, None]])
 
-    assert (found.num_nulls, found.distinct, found.least, found.most) == (1, 3, 1, 7)
+    assert (found.num_nulls, found.distinct, found.min_value, found.max_value) == (1, 3, 1, 7)
     assert found.mean_length == pytest.approx(4 / 3)
     assert found.length_range == (0, 2)
 
@@ -86,28 +103,28 @@ def test_of_lists_of_lists_the_innermost_items_count():
 def test_of_maps_the_keys_count():
     found = facts([[("a", 1), ("b", 2)], [], None], type=pa.map_(pa.string(), pa.int64()))
 
-    assert (found.distinct, found.least, found.most, found.mean_length) == (2, "a", "b", 1.0)
+    assert (found.distinct, found.min_value, found.max_value, found.mean_length) == (2, "a", "b", 1.0)
 
 
 def test_a_slice_of_lists_and_maps_knows_nothing_of_the_rest():
     column = pa.array([[("a", 1)], [("b", 2)], [("c", 3)]], pa.map_(pa.string(), pa.int64()))
-    profile = ColumnProfile(pa.field("column", column.type))
+    profile = ColumnFacts(pa.field("column", column.type))
     profile.add(column.slice(1, 1))
 
-    assert (profile.facts().least, profile.facts().most) == ("b", "b")
+    assert (profile.min_value, profile.max_value) == ("b", "b")
 
 
 def test_moments():
     first, second = datetime(2024, 1, 1), datetime(2024, 1, 2)
     found = facts([first, second])
 
-    assert (found.least, found.most, found.order.is_ascending) == (first, second, True)
+    assert (found.min_value, found.max_value, found.order.is_ascending) == (first, second, True)
 
 
 def test_dictionaries_are_their_values():
-    profile = ColumnProfile(pa.field("column", pa.dictionary(pa.int32(), pa.string())))
+    profile = ColumnFacts(pa.field("column", pa.dictionary(pa.int32(), pa.string())))
     profile.add(pa.array(["a", "b", None, "a"]).dictionary_encode())
-    found = profile.facts()
+    found = profile
 
     assert (found.distinct, found.num_nulls, found.top) == (2, 1, ("a", pytest.approx(2 / 3)))
 
@@ -115,19 +132,19 @@ def test_dictionaries_are_their_values():
 def test_types_without_an_order_are_counted():
     found = facts([{"a": 1}, {"a": 2}, None])
 
-    assert (found.distinct, found.num_nulls, found.least) == (2, 1, None)
+    assert (found.distinct, found.num_nulls, found.min_value) == (2, 1, None)
 
 
 def test_booleans():
     found = facts([True, False, True, None])
 
-    assert (found.least, found.most, found.mean) == (False, True, pytest.approx(2 / 3))
+    assert (found.min_value, found.max_value, found.mean) == (False, True, pytest.approx(2 / 3))
 
 
 def test_no_rows():
     found = facts([], type=pa.int64())
 
-    assert (found.num_rows, found.distinct, found.least, found.top) == (0, 0, None, None)
+    assert (found.num_rows, found.distinct, found.min_value, found.top) == (0, 0, None, None)
 
 
 @pytest.mark.parametrize("num_values", [5_000, 1_000_000])
@@ -205,7 +222,7 @@ def test_all_rows(surveyed, share):
     number, gap = profile.columns
     assert profile.is_whole
     assert sum(seen) == NUM_ROWS
-    assert (number.least, number.most, number.order.is_ascending) == (0, NUM_ROWS - 1, True)
+    assert (number.min_value, number.max_value, number.order.is_ascending) == (0, NUM_ROWS - 1, True)
     assert (gap.num_nulls, gap.distinct) == (1, 10)
     assert share.held_bytes == 0
 
@@ -217,7 +234,7 @@ def test_pieces_from_all_over_the_data(surveyed, share, monkeypatch):
     profile = profile_pieces(surveyed, share, pieces_of(surveyed))
 
     assert (profile.num_seen, profile.num_places, profile.is_whole) == (3200, 32, False)
-    assert (profile.columns[0].least, profile.columns[0].most) == (0, NUM_ROWS - 1)
+    assert (profile.columns[0].min_value, profile.columns[0].max_value) == (0, NUM_ROWS - 1)
     assert profile.columns[0].order.is_ascending
 
 
@@ -226,11 +243,12 @@ def test_footers_know_nulls_and_extremes_of_all_rows(surveyed, share, monkeypatc
     monkeypatch.setattr(profiling, "_MAX_PASSED_BYTES", 0)
     monkeypatch.setattr(profiling, "_MAX_PIECE_ROWS", 100)
     profile = profile_pieces(surveyed, share, pieces_of(surveyed))
-    assert profile.columns[0].most == 40_099
+    assert profile.columns[0].max_value == 40_099
 
-    number, gap = with_footers(profile, surveyed.files).columns
+    add_footers(profile, surveyed.files)
+    number, gap = profile.columns
 
-    assert (number.least, number.most) == (0, NUM_ROWS - 1)
+    assert (number.min_value, number.max_value) == (0, NUM_ROWS - 1)
     assert (gap.num_nulls, gap.num_rows) == (1, NUM_ROWS)
 
 
@@ -242,7 +260,7 @@ def test_a_look_at_some_columns_ends_where_it_is_enough(surveyed, share):
 
     assert [column.name for column in whole.columns] == ["gap"]
     assert whole.num_seen == 13
-    assert (begun.num_seen, begun.columns[0].least) == (10, 40_000)
+    assert (begun.num_seen, begun.columns[0].min_value) == (10, 40_000)
     assert share.held_bytes == 0
 
 

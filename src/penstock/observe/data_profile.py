@@ -16,7 +16,8 @@ import pyarrow as pa
 from penstock.config.sizes import MIB, format_size
 from penstock.features.build import feature_names
 from penstock.observe.inspect_data import column_table, short_type
-from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, is_list, profile_pieces
+from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, profile_pieces
+from penstock.readers.columns import is_list
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.survey import Survey, dataset_type_of, survey
 from penstock.runtime.budget import Share

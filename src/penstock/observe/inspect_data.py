@@ -21,9 +21,9 @@ from penstock.prep.profile import (
     BlockPieces,
     ColumnFacts,
     DataProfile,
+    add_footers,
     choose_pieces,
     profile_pieces,
-    with_footers,
 )
 from penstock.readers.files import DataFile
 from penstock.readers.reading_options import files_of, reading_of
@@ -154,8 +154,8 @@ def _row(column: ColumnFacts, profile: DataProfile) -> dict[str, Any]:
         "null_part": column.num_nulls / max(1, column.num_rows),
         "distinct": column.distinct,
         "distinct_is": _how_distinct(column, profile),
-        "min": plain_value(column.least),
-        "max": plain_value(column.most),
+        "min": plain_value(column.min_value),
+        "max": plain_value(column.max_value),
         "mean": plain_value(column.mean),
         "mean_length": column.mean_length,
         "most_frequent": plain_value(value),
@@ -182,8 +182,8 @@ def _shown(column: ColumnFacts, profile: DataProfile) -> dict[str, str]:
         "type": short_type(column.type),
         "nulls": _part(column.num_nulls, column.num_rows),
         "distinct": _distinct(column, profile),
-        "min": short_value(column.least),
-        "max": short_value(column.most),
+        "min": short_value(column.min_value),
+        "max": short_value(column.max_value),
         "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
         "most frequent": _frequent(column),
     }
@@ -324,7 +324,7 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
     profile = _profile(surveyed, look)
     is_parquet = dataset_type == "ParquetDataset"
     if is_parquet and not profile.is_whole:
-        profile = with_footers(profile, surveyed.files)
+        add_footers(profile, surveyed.files)
     storage = Storage(
         path=path,
         num_files=len(files),

@@ -158,19 +158,19 @@ def is_time(column: ColumnFacts) -> bool:
     """A moment by its type, or a number that is called a time and can be one."""
     if is_moment(column.type):
         return True
-    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.least is None:
+    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.min_value is None:
         return False
-    is_day = column.least >= _FIRST_DAY and column.most <= _LAST_DAY
-    return bool(_TIME_NAME.search(column.name)) and (column.least >= _FIRST_SECOND or is_day)
+    is_day = column.min_value >= _FIRST_DAY and column.max_value <= _LAST_DAY
+    return bool(_TIME_NAME.search(column.name)) and (column.min_value >= _FIRST_SECOND or is_day)
 
 
 def is_label(column: ColumnFacts) -> bool:
     """Called like a label, and 0 or 1."""
     is_binary = pt.is_boolean(column.type) or (
         (pt.is_integer(column.type) or pt.is_floating(column.type))
-        and column.least is not None
-        and column.least in (0, 1)
-        and column.most in (0, 1)
+        and column.min_value is not None
+        and column.min_value in (0, 1)
+        and column.max_value in (0, 1)
         and column.distinct <= 2
     )
     return bool(_LABEL_NAME.search(column.name)) and is_binary
