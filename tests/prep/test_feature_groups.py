@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.prep.extract import split_arrays, split_sample
+from penstock.prep.extract import split_features
 from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
@@ -22,33 +22,12 @@ def declared(**groups: Any) -> SampleSchema:
     return SampleSchema(features_name="seen", feature_groups=groups)
 
 
-def test_groups_are_cut_off_in_front():
-    sample = {"features": [1, 2, 3, 4], "labels": {"action": 1}}
-
-    assert split_sample(sample, declared(a=1, b=2), "x") == {
-        "features": [4],
-        "seen_a": [1],
-        "seen_b": [2, 3],
-        "labels": {"action": 1},
-    }
-    assert split_sample(sample, declared(), "x") is sample
-    assert "features" not in split_sample(sample, declared(a=1, b=3), "x")
-
-
 def test_what_has_its_array_already_is_not_cut_off():
     sample = {"features": [1, 2], "seen_a": [0]}
 
-    assert split_sample(sample, declared(a=1, b=1), "x") == {"features": [2], "seen_a": [0], "seen_b": [1]}
+    found = split_features(sample, "features", declared(a=1, b=1), "x", axis=0)
 
-
-def test_whole_arrays():
-    arrays = split_arrays({"seen": np.arange(6).reshape(2, 3), "labels_a": np.zeros(2)}, declared(a=2), "x")
-
-    assert {name: array.tolist() for name, array in arrays.items()} == {
-        "seen": [[2], [5]],
-        "seen_a": [[0, 1], [3, 4]],
-        "labels_a": [0, 0],
-    }
+    assert found == {"features": [2], "seen_a": [0], "seen_b": [1]}
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 5))
@@ -56,8 +35,8 @@ def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
     groups = declared(**{f"g{index}": width for index, width in enumerate(widths)})
     features = np.arange(2 * (sum(widths) + num_others)).reshape(2, -1)
 
-    arrays = split_arrays({"seen": features}, groups, "x")
-    sample = split_sample({"features": features[1].tolist()}, groups, "x")
+    arrays = split_features({"seen": features}, "seen", groups, "x", axis=1)
+    sample = split_features({"features": features[1].tolist()}, "features", groups, "x", axis=0)
 
     names = [f"seen_g{index}" for index in range(len(widths))]
     rest = ["seen"] if num_others else []
@@ -68,7 +47,7 @@ def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
 
 def test_groups_of_columns_need_columns():
     with pytest.raises(DataError) as error:
-        split_sample({"features": [1]}, declared(prices=["price_*"]), "game.txt: sample 3")
+        split_features({"features": [1]}, "features", declared(prices=["price_*"]), "game.txt: sample 3", 0)
 
     assert str(error.value) == (
         "game.txt: sample 3: preprocessing.schema.feature_groups: 'prices' names columns, but there are none here; "
@@ -188,4 +167,4 @@ def test_arrays_that_are_too_narrow_are_told():
     with pytest.raises(
         DataError, match=r"^game\.npy: features: has 1, but the groups of .*feature_groups are 2$"
     ):
-        split_arrays({"seen": np.zeros((3, 1))}, declared(a=2), "game.npy")
+        split_features({"seen": np.zeros((3, 1))}, "seen", declared(a=2), "game.npy", axis=1)

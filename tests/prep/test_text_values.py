@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.columns import text_in
+from penstock.prep.columns import first_text
 from penstock.prep.prepare import prepare
 from tests.prep.raw import prepared_arrays, section
 
@@ -167,7 +167,7 @@ def test_numbers_that_a_file_declares_to_be_text(desk: Path):
 
 
 def test_a_long_text_is_cut():
-    error = text_in([None, "7", "", "x" * 50], "a", "b", 9)
+    error = first_text([None, "7", "", "x" * 50], "a", "b", 9)
 
     assert str(error) == f"a: row 12: column 'b': value '{'x' * 40}...' is no number; {ADVICE}"
-    assert text_in([1, None, "2.5"], "a", "b") is None
+    assert first_text([1, None, "2.5"], "a", "b") is None

@@ -23,9 +23,9 @@ from penstock.prep.columns import (
     batch_arrays,
     check_further,
     find_roles,
+    first_text,
     is_text,
     keys_of_first,
-    text_in,
     text_numbers,
 )
 from penstock.prep.sections import SampleSchema
@@ -194,7 +194,7 @@ class Extraction:
                 except pa.ArrowInvalid:
                     numbers = None
                 if numbers is None:
-                    error = text_in(values.to_pylist(), file.path, column, row, key)
+                    error = first_text(values.to_pylist(), file.path, column, row, key)
                     if error is not None:
                         return error
                 has_numbers |= (values if numbers is None else numbers).null_count < len(values)
@@ -219,7 +219,7 @@ class Extraction:
                 "of whole arrays, or Arrow record batches"
             )
         elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
-            sample = split_sample(given, self.declared, f"{file}: sample {number}")
+            sample = split_features(given, FEATURES, self.declared, f"{file}: sample {number}", axis=0)
             if self.group_key is not None:
                 sample = {**sample, names.groups: sample_group(sample, self.group_key, file, number)}
             yield sample
@@ -245,7 +245,8 @@ class Extraction:
                 f"{file}: gives columns, but the first sample was a dict, so that nobody knows which are features in "
                 "which order; name them in preprocessing.schema.feature_columns"
             )
-        arrays = split_arrays(batch_arrays(batch, roles, declared, file, number), declared, file)
+        arrays = batch_arrays(batch, roles, declared, file, number)
+        arrays = split_features(arrays, declared.features_name, declared, file, axis=1)
         if self.group_key is not None:
             groups: Any = batch.column(self.group_key)
             if self.function is None and is_text(groups.type):  # an empty cell tells no group
@@ -270,7 +271,7 @@ class Extraction:
         if not arrays or any(array.ndim == 0 for array in arrays.values()):
             name = next((name for name, array in arrays.items() if array.ndim == 0), FEATURES)
             raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
-        arrays = split_arrays(arrays, self.declared, file)
+        arrays = split_features(arrays, names.features, self.declared, file, axis=1)
         if self.group_key is not None:
             arrays.pop(self.group_key, None)
             arrays[names.groups] = groups_of(given.get(self.group_key), self.group_key, file, number)
@@ -281,58 +282,37 @@ def _kind(given: Any) -> str:
     return f"an object of type {type(given).__name__}"
 
 
-def split_sample(sample: Sample, declared: SampleSchema, where: str) -> Sample:
-    """With each group of features by the name of its array; those that it has so already stay."""
-    if not declared.feature_groups:
-        return sample
-    cuts = _cuts(declared, sample, where)
-    if not cuts or FEATURES not in sample:
-        return sample
-    features = sample[FEATURES]
-    found = {**sample, **{name: features[start:end] for name, (start, end) in cuts.items()}}
-    end = _groups_end(cuts, len(features), where)
-    found[FEATURES] = features[end:]
-    if len(features) == end:
-        del found[FEATURES]
-    return found
+def split_features(
+    given: Mapping[str, Any], key: str, declared: SampleSchema, where: str, axis: int
+) -> dict[str, Any]:
+    """With each group of features by the name of its array; those that it has so already stay.
 
+    `axis` is that of the features under `key`: 0 in a sample, 1 in whole arrays.
+    """
+    features = given.get(key)
+    if not declared.feature_groups or features is None or (axis and features.ndim != 2):
+        return dict(given)
 
-def split_arrays(
-    arrays: Mapping[str, NDArray[Any]], declared: SampleSchema, where: str
-) -> dict[str, NDArray[Any]]:
-    """The same for whole arrays."""
-    features = arrays.get(declared.features_name)
-    if not declared.feature_groups or features is None or features.ndim != 2:
-        return dict(arrays)
-    cuts = _cuts(declared, arrays, where)
-    parts = {name: features[:, start:end] for name, (start, end) in cuts.items()}
-    rest = features[:, _groups_end(cuts, features.shape[1], where) :]
-    others = {name: array for name, array in arrays.items() if name != declared.features_name}
-    return ({declared.features_name: rest} if rest.shape[1] else {}) | parts | others
+    def cut(start: int, end: int | None = None) -> Any:
+        return features[:, start:end] if axis else features[start:end]
 
-
-def _cuts(declared: SampleSchema, present: Mapping[str, Any], where: str) -> dict[str, tuple[int, int]]:
-    """By array: which of all features are those of a group that is not there yet."""
-    cuts: dict[str, tuple[int, int]] = {}
+    parts: dict[str, Any] = {}
     start = 0
-    for group, features in declared.feature_groups.items():
+    for group, size in declared.feature_groups.items():
         name = declared.group_array(group)
-        if name in present:
+        if name in given:
             continue
-        if not isinstance(features, int):
+        if not isinstance(size, int):
             raise DataError(
                 f"{where}: {_GROUPS}: '{group}' names columns, but there are none here; say how many features it has"
             )
-        cuts[name] = start, start + features
-        start += features
-    return cuts
-
-
-def _groups_end(cuts: Mapping[str, tuple[int, int]], num_features: int, where: str) -> int:
-    end = max((end for _, end in cuts.values()), default=0)
-    if num_features < end:
-        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {end}")
-    return end
+        parts[name] = cut(start, start + size)
+        start += size
+    num_features = features.shape[1] if axis else len(features)
+    if num_features < start:
+        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {start}")
+    rest = {key: cut(start)} if num_features > start or not parts else {}
+    return rest | parts | {name: values for name, values in given.items() if name != key}
 
 
 def load_extract(name: str) -> Extract:
