@@ -282,11 +282,9 @@ def _wide(values: Values) -> Values:
 def side_by_side(columns: Sequence[Values]) -> Values:
     """The numbers of several columns as the rows of one array, of a type that holds them all."""
     parts = [_wide(column) for column in columns]
-    return (
-        parts[0]
-        if len(parts) == 1
-        else np.concatenate(parts, axis=1, dtype=np.result_type(*parts), casting="unsafe")
-    )
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts, axis=1, dtype=np.result_type(*parts), casting="unsafe")
 
 
 def first_text(
