@@ -57,7 +57,6 @@ class Roles:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that are used, each once."""
         group = () if self.group is None else (self.group,)
         grouped = (name for columns in self.feature_groups.values() for name in columns)
         return tuple(
@@ -72,7 +71,6 @@ class Roles:
 
 
 def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None, file: str) -> Roles:
-    """What the declared schema and the names of the columns say."""
     names = [name for name in columns.names if name != ROW_COLUMN]
     if group_key is not None:
         _check_present(file, names, group_key, "preprocessing.splits.group_key names")
@@ -223,7 +221,6 @@ def batch_arrays(
 
 
 def holds_numbers(kind: Any) -> bool:
-    """Whether a type is that of numbers, or of lists of them."""
     if is_list(kind):
         return holds_numbers(kind.value_type)
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

@@ -50,8 +50,6 @@ _COLUMNS = pa.RecordBatch | pa.Table
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """Whole arrays of some samples."""
-
     values: Mapping[str, NDArray[Any]]
 
     @property
@@ -255,7 +253,6 @@ class Extraction:
         return Arrays(arrays)
 
     def _of_arrays(self, given: Mapping[str, Any], file: str, number: int) -> Arrays:
-        """Arrays by their names, or in the form of a sample."""
         framed = next((name for name, values in given.items() if hasattr(values, "columns")), None)
         if framed is not None:
             raise DataError(
@@ -316,7 +313,6 @@ def split_features(
 
 
 def load_extract(name: str) -> Extract:
-    """The function at "package.module:function"."""
     if ":" not in name:
         raise ConfigError.at(EXTRACT, f"is '{name}'; a place is written \"package.module:function\"")
     registry: Registry[Any] = Registry("extract", {})

@@ -86,8 +86,6 @@ def prepare(
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a preparation would work on."""
-
     files: Sequence[DataFile]
     extract: str | None
     schema: StoreSchema

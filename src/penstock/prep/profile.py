@@ -189,12 +189,10 @@ def is_number(kind: Any) -> bool:
 
 
 def is_moment(kind: Any) -> bool:
-    """Whether values are points in time."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether values are strings or bytes."""
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
@@ -217,7 +215,6 @@ def _as_lists(values: Any) -> Any:
 
 
 def _widened(known: tuple[Any, Any] | None, values: Any) -> tuple[Any, Any] | None:
-    """The range of what was known and of these values."""
     found: Any = pc.min_max(values).as_py() if len(values) else {"min": None}
     if found["min"] is None or found["min"] != found["min"]:
         return known
@@ -235,8 +232,6 @@ def _are_numbers(texts: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataProfile:
-    """What the rows say that were looked at."""
-
     columns: tuple[ColumnFacts, ...]
     num_rows: int
     """Of the data."""
@@ -304,7 +299,6 @@ def profile_pieces(
 def _batches(
     survey: Survey, share: Share, pieces: Sequence[BlockPieces], names: list[str], enough: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the pieces, in batches of a bounded size."""
     with closing(survey.decoder(share)) as decoder:
         for piece in pieces:
             first_row, end_row = piece.intervals[0][0], piece.intervals[-1][1]

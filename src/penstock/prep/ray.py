@@ -63,7 +63,6 @@ def _ray_task(context: TaskContext, task: Task, folder: str, events: Any) -> Tas
 
 
 def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
-    """Do all tasks on a cluster, so many at a time."""
     remote = ray.remote(max_retries=0)(_ray_task)
     events = ray.remote(num_cpus=0)(_Events).remote()
     shared = ray.put(context)  # in memory that all tasks share, instead of a copy with each

@@ -151,8 +151,6 @@ def rewrite(
 
 
 class _Rewrite:
-    """One rewrite: what all its parts share."""
-
     def __init__(self, source: Survey, folder: Path, options: RewriteOptions, stage: Stage) -> None:
         self._source, self._folder, self._options = source, folder, options
         self._stage = lambda name: stage(name, source.num_rows)
@@ -212,7 +210,6 @@ class _Rewrite:
         return files
 
     def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
-        """The rows of the input, counted as they are read."""
         stream = read_blocks(self._source, self._reader)
         yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
 

@@ -26,8 +26,6 @@ Found = tuple[Extraction, StoreSchema]
 
 @dataclass(frozen=True, slots=True)
 class SchemaSearch:
-    """What is looked for, and where."""
-
     extraction: Extraction
     files: tuple[DataFile, ...]
     feature_types: Mapping[str, str]

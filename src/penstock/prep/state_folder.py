@@ -110,7 +110,6 @@ class StateFolder:
         (self.path / PREPARATION_NAME).unlink()
 
     def load_plan(self) -> Plan | None:
-        """What was begun here; None where nothing was."""
         path = self.path / PREPARATION_NAME
         if not path.exists():
             names = (entry.name for entry in self.path.iterdir())

@@ -299,7 +299,6 @@ class _Attempt:
 
 
 def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
-    """How many samples have features that are NaN."""
     features = [array for name, array in arrays.items() if name.startswith(names.features)]
     found = [
         np.isnan(array).any(axis=tuple(range(1, array.ndim))) for array in features if array.dtype.kind == "f"

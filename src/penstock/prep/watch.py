@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What is shown and written down, and what ends a preparation."""
-
     verbose: bool = True
     """A line in the log for each file."""
     plain: bool = False
@@ -196,7 +194,6 @@ class Watch(Supervisor[Task]):
 
 
 def advice_after(end: WorkerEnd) -> str:
-    """What one can do about a worker that died in the middle of its task."""
     if end.exit_code == -signal.SIGKILL:
         return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
     if line := innermost(end.stack):
@@ -206,8 +203,6 @@ def advice_after(end: WorkerEnd) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PrepSummary:
-    """What a preparation did."""
-
     num_files: int
     num_samples: int
     num_batches: int

@@ -67,7 +67,6 @@ class Share:
 
     @contextmanager
     def lease(self, num_bytes: int) -> Iterator[None]:
-        """Hold bytes for the length of a `with` block."""
         self.acquire(num_bytes)
         try:
             yield

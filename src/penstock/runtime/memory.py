@@ -94,7 +94,6 @@ def _resident_bytes(process: psutil.Process) -> int:
 
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
-    """Bytes of this process and all it started."""
     return sum(tree_parts(root or psutil.Process()))
 
 

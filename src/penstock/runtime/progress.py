@@ -151,7 +151,6 @@ class ProgressLogger:
             self._show()
 
     def note(self, line: str) -> None:
-        """Show a line that stays."""
         self._display.note(line)
 
     def finish(self) -> None:
@@ -196,7 +195,6 @@ def plural(unit: str) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """0:07, 12:30, 1:02:05."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -48,8 +48,6 @@ class WorkerStack(Exception):
 
 
 class _Descriptor:
-    """A file descriptor that goes to a new process."""
-
     def __init__(self, number: int) -> None:
         self.number = number
 

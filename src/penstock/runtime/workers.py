@@ -131,7 +131,6 @@ class Supervisor(Generic[T]):
         """Called at least every half second; an error that it raises ends the run."""
 
     def takes_too_much(self) -> bool:
-        """Whether a worker should be given up."""
         return False
 
     def died(self, task: T, end: WorkerEnd) -> T:

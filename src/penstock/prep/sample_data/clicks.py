@@ -130,7 +130,6 @@ class _Rows:
 
     @property
     def hour(self) -> IntArray:
-        """Of the day, 0 to 23."""
         return self.seconds // 3600 % 24
 
 

@@ -100,7 +100,6 @@ class States:
     """Left, top, right and bottom of what can be pointed at; right and bottom are outside."""
 
     def seen_features(self) -> npt.NDArray[np.float32]:
-        """All features but the past actions."""
         groups = [
             self.seconds_N[:, None] / 1000.0,
             np.log1p(self.resources_NR),
@@ -338,7 +337,6 @@ class Game:
     def write(
         self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]
     ) -> SplitSummary:
-        """Files with `num_rows` decisions together."""
         accuracies = {head: AttainableAccuracy(width) for head, width in HEADS.items()}
         (directory / self.folder).mkdir()
         names = []

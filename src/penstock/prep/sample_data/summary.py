@@ -51,8 +51,6 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True)
 class SampleSummary:
-    """Everything one needs to know about written sample data."""
-
     kind: str
     format: str
     seed: int
@@ -76,7 +74,6 @@ class SampleSummary:
 
 
 def read_summary(directory: Path) -> SampleSummary:
-    """The summary of sample data written before."""
 
     def labels(content: Mapping[str, Mapping[str, Any]]) -> dict[str, LabelSummary]:
         return {name: LabelSummary(**values) for name, values in content.items()}
