@@ -18,7 +18,6 @@ from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.tasks import FileFailed
 from penstock.readers.store_schema import StoreSchema
-from penstock.readers.tfrecord_write import write_tfrecord
 from tests.prep.raw import content, prepared_arrays, section
 from tests.readers.object_store import ObjectStore
 
@@ -34,12 +33,8 @@ def write_rows(path: Path, columns: dict[str, Any]) -> None:
     table = pa.table(columns)
     if path.suffix == ".csv":
         pyarrow.csv.write_csv(table, path)
-    elif path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     else:
-        write_tfrecord(path, table)
+        pq.write_table(table, path)
 
 
 def batch_contents(folder: Path) -> Iterator[bytes]:
@@ -47,7 +42,7 @@ def batch_contents(folder: Path) -> Iterator[bytes]:
     return (found for name, found in content(folder).items() if name.startswith("batch_"))
 
 
-each_format = pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".tfrecord"])
+each_format = pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 
 
 def write_parts(folder: Path, suffix: str) -> dict[str, Any]:
@@ -76,14 +71,9 @@ def test_every_format(tmp_path: Path, suffix: str):
         assert arrays["masks_buy"].tolist() == LISTS["masks_buy"]
 
 
-def slow(suffix: str) -> Any:
-    return pytest.param(suffix, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", slow(".csv"), slow(".jsonl"), slow(".tfrecord")])
-def test_every_format_in_an_object_store(tmp_path: Path, object_store: ObjectStore, suffix: str):
+def test_files_in_an_object_store(tmp_path: Path, object_store: ObjectStore):
+    suffix, bucket = ".parquet", "raw-parquet"
     write_parts(tmp_path / "raw", suffix)
-    bucket = f"raw-{suffix[1:]}"
     object_store.put_folder(bucket, tmp_path / "raw")
     prepare(section(tmp_path, extract=None))
 
@@ -145,29 +135,17 @@ NOT_FIRST = "is not in the first file that has samples; name the"
         ),
     ],
 )
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_a_column_that_only_later_files_have(
-    tmp_path: Path, suffix: str, further: dict[str, Any], schema: dict[str, Any], problem: str
+    tmp_path: Path, further: dict[str, Any], schema: dict[str, Any], problem: str
 ):
     (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / f"0{suffix}", ROWS)
-    write_rows(tmp_path / "raw" / f"1{suffix}", ROWS | further)
+    write_rows(tmp_path / "raw" / "0.parquet", ROWS)
+    write_rows(tmp_path / "raw" / "1.parquet", ROWS | further)
 
     with pytest.raises(FileFailed) as error:
         prepare(section(tmp_path, extract=None, schema=schema))
 
-    assert str(error.value) == f"{tmp_path}/raw/1{suffix}: {problem}"
-
-
-def test_a_head_that_only_later_files_have_where_the_first_has_none(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/0.csv").write_text("price\n1\n")
-    (tmp_path / "raw/1.csv").write_text("price,labels_buy\n1,1\n")
-
-    with pytest.raises(
-        FileFailed, match=rf"1\.csv: column 'labels_buy', of head 'buy', {NOT_FIRST} heads in"
-    ):
-        prepare(section(tmp_path, extract=None))
+    assert str(error.value) == f"{tmp_path}/raw/1.parquet: {problem}"
 
 
 def test_columns_beside_those_that_are_named_may_come_and_go(tmp_path: Path):
@@ -190,31 +168,6 @@ def test_columns_beside_those_that_are_named_may_come_and_go(tmp_path: Path):
     }
 
 
-def test_two_columns_of_one_name(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    column = pa.array([1.0])
-    path = tmp_path / "raw" / "0.parquet"
-    pq.write_table(pa.Table.from_arrays([column, column, column], ["price", "age", "age"]), path)
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(tmp_path, extract=None))
-
-    assert str(error.value) == f"{path}: column 'age': stands 2 times in this file"
-
-
-def test_a_value_beyond_its_type_is_named(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "0.csv", ROWS | {"labels_buy": [0, 1, 40000, 0, 0]})
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(tmp_path, extract=None))
-
-    assert str(error.value).startswith(f"{tmp_path}/raw/0.csv: sample 2: ")
-    assert str(error.value).endswith(
-        "40000 does not fit int16 (-32768 to 32767); declare another type in preprocessing.schema.labels"
-    )
-
-
 def columns_of(folder: Path) -> dict[str, tuple[str, ...]]:
     """What the store of a folder says of where its arrays came from."""
     merge(folder / "batches", folder / "store")
@@ -222,37 +175,14 @@ def columns_of(folder: Path) -> dict[str, tuple[str, ...]]:
     return {spec.name: spec.columns for spec in StoreSchema.from_document(document["schema"]).arrays}
 
 
-@each_format
-def test_the_store_tells_which_column_is_which(tmp_path: Path, suffix: str):
-    write_parts(tmp_path / "raw", suffix)
+def test_the_store_tells_which_column_is_which(tmp_path: Path):
+    write_parts(tmp_path / "raw", ".csv")
 
     prepare(section(tmp_path, extract=None))
 
     first, *others = columns_of(tmp_path).values()
-    assert first == (
-        ("age", "price") if suffix == ".tfrecord" else ("price", "age")
-    )  # of which a record has no order
+    assert first == ("price", "age")
     assert {*others} == {()}
-
-
-def test_columns_of_groups(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"height": [1.0] * 5})
-
-    prepare(section(tmp_path, extract=None, schema={"feature_groups": {"body": ["age", "height"]}}))
-
-    columns = columns_of(tmp_path)
-    assert columns["strategic_features"] == ("price",)
-    assert columns["strategic_features_body"] == ("age", "height")
-
-
-def test_lists_have_no_names_of_single_values(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"board": [[1.0, 2.0]] * 5})
-
-    prepare(section(tmp_path, extract=None))
-
-    assert columns_of(tmp_path)["strategic_features"] == ()
 
 
 @pytest.mark.parametrize("empty", ["0.csv", "2.csv"])
@@ -353,14 +283,6 @@ def test_heads_that_are_not_declared_are_heads_too():
     assert (found.features, found.masks) == (("price",), {"buy": "masks_buy"})
 
 
-def test_a_label_is_no_feature_though_no_head_has_it():
-    columns = {"price": [1.0], "labels_buy": [1], "labels_sell": [0], "masks_buy": [[1, 0]]}
-
-    found = roles(columns, label_columns={"buy": "labels_buy"}, mask_columns={"buy": "masks_buy"})
-
-    assert (found.features, found.labels) == (("price",), {"buy": "labels_buy"})
-
-
 def test_numbers_that_are_missing_or_of_another_length():
     with pytest.raises(
         DataError,
@@ -379,14 +301,6 @@ def test_numbers_that_are_missing_or_of_another_length():
         DataError, match=r"^a\.csv: column 'x': holds lists of lists; give one list for a row$"
     ):
         column_numbers(pa.array([[[1]], [[2]]]), "a.csv", "x")
-
-
-def test_lists_are_rows():
-    assert column_numbers(pa.array([[1, 2], [3, 4]]), "a.csv", "x").tolist() == [[1, 2], [3, 4]]
-    assert column_numbers(pa.array([[5], [1], [2]], pa.list_(pa.int8(), 1))[1:], "a", "x").tolist() == [
-        [1],
-        [2],
-    ]
 
 
 def test_columns_side_by_side():

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,20 +56,7 @@ def test_one_line_tells_and_nothing_of_the_file_is_there(desk: Path, parallel: b
     assert prepared_arrays(desk / "batches")["strategic_features"][:, 0].tolist() == [0.0] * 6 + [2.0] * 5
 
 
-def test_a_first_file_that_ends_the_program(desk: Path):
-    games = write_games(desk / "raw", [2, 2])
-    games[0].write_text("exit 0 0 0\n")
-
-    with pytest.raises(FileFailed, match=r"game_0\.txt: 'rawgame:samples' failed: SystemExit: 3$"):
-        prepare(section(desk))
-    assert [*prepare(section(desk, on_error="skip")).left_out] == [str(games[0])]
-
-
-def slow(line: str) -> Any:
-    return pytest.param(line, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("line", [slow("abort 0 0 0"), slow("exit 0 0 0"), slow("close 0 0 0"), "0 what"])
+@pytest.mark.parametrize("line", [pytest.param("abort 0 0 0", marks=pytest.mark.slow), "0 what"])
 def test_a_first_file_at_which_a_worker_ends_or_fails(desk: Path, line: str):
     games = write_games(desk / "raw", [2, 0, 3])
     games[0].write_text(f"{line}\n")
@@ -158,12 +144,11 @@ def test_threads_of_a_function_keep_no_worker_alive(desk: Path):
     assert prepare(section(desk, parallel=True, num_workers=1)).num_samples == 3
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-def test_batches_for_which_there_is_no_memory_are_told_with_what_to_lower(desk: Path, parallel: bool):
+def test_batches_for_which_there_is_no_memory_are_told_with_what_to_lower(desk: Path):
     games = write_games(desk / "raw", [3])
 
     with pytest.raises(BudgetExceeded) as error:
-        prepare(section(desk, parallel=parallel, num_workers=1, batch_size=10**15), limit_bytes=1 << 62)
+        prepare(section(desk, batch_size=10**15), limit_bytes=1 << 62)
 
     assert str(error.value) == (
         f"{games[0]}: memory has run out for batches of 1,000,000,000,000,000 samples; lower preprocessing.batch_size "

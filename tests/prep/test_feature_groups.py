@@ -22,14 +22,6 @@ def declared(**groups: Any) -> SampleSchema:
     return SampleSchema(features_name="seen", feature_groups=groups)
 
 
-def test_what_has_its_array_already_is_not_cut_off():
-    sample = {"features": [1, 2], "seen_a": [0]}
-
-    found = split_features(sample, "features", declared(a=1, b=1), "x", axis=0)
-
-    assert found == {"features": [2], "seen_a": [0], "seen_b": [1]}
-
-
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 5))
 def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
     groups = declared(**{f"g{index}": width for index, width in enumerate(widths)})
@@ -123,20 +115,6 @@ def test_columns_in_groups(tmp_path: Path):
     }
 
 
-def test_all_columns_in_groups(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.csv").write_text("a,b,action\n1,2,1\n")
-    schema = {"feature_groups": {"one": ["a"], "two": ["b"]}, "labels": {"action": "int16"}}
-
-    prepare(section(tmp_path, extract=None, schema=schema))
-
-    assert [*prepared_arrays(tmp_path / "batches")] == [
-        "strategic_features_one",
-        "strategic_features_two",
-        "labels_action",
-    ]
-
-
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
@@ -161,10 +139,3 @@ def test_columns_that_cannot_be_in_a_group(tmp_path: Path, groups: dict[str, lis
 
     with pytest.raises(DataError, match=message):
         prepare(section(tmp_path, extract=None, schema=schema))
-
-
-def test_arrays_that_are_too_narrow_are_told():
-    with pytest.raises(
-        DataError, match=r"^game\.npy: features: has 1, but the groups of .*feature_groups are 2$"
-    ):
-        split_features({"seen": np.zeros((3, 1))}, "seen", declared(a=2), "game.npy", axis=1)

@@ -30,12 +30,6 @@ def test_a_directory_stands_for_all_its_files_in_natural_order(tmp_path: Path):
     ]
 
 
-def test_without_a_function_a_directory_stands_for_its_data_files(tmp_path: Path):
-    make(tmp_path, "b10.csv", "b9.csv", "readme.md")
-
-    assert names_of(list_inputs(str(tmp_path), of_any_kind=False)) == ["b9.csv", "b10.csv"]
-
-
 def test_globs_and_lists(tmp_path: Path):
     make(tmp_path, "a2", "a10", "b1")
 

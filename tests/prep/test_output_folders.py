@@ -99,17 +99,6 @@ def test_every_file_of_a_store_would_be_found_by_its_name(desk: Path, target: st
                 )
 
 
-def test_nothing_is_written_where_raw_files_are(desk: Path):
-    write_games(desk / "raw", [3])
-    before = content(desk)
-
-    for keys in ({"intermediate_dir": f"{desk}/raw/batches"}, {"output_dir": str(desk)}):
-        with pytest.raises(ConfigError, match=r"^preprocessing\.\w+_dir: .* raw file"):
-            prepare(section(desk, **keys), merges=True)
-
-    assert [name for name in content(desk) if "pycache" not in name] == [*before]
-
-
 def test_a_file_is_no_folder(raw: Path):
     del raw
 
@@ -164,15 +153,6 @@ def test_batch_files_and_store_are_apart(folders: Preprocessing, problem: str):
         check_store_folder(folders)
 
     assert str(error.value) == f"preprocessing.{problem}"
-
-
-@pytest.mark.usefixtures("in_folder")
-def test_a_link_to_the_same_folder():
-    Path("batches").mkdir()
-    Path("link").symlink_to("batches")
-
-    with pytest.raises(ConfigError, match="link is also intermediate_dir"):
-        check_store_folder(to("link"))
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -239,11 +219,3 @@ def test_it_is_told_before_anything_is_written_and_only_where_a_merge_follows(de
 
     assert [name for name in content(desk) if "pycache" not in name] == [*before]
     assert prepare(inner).num_samples == 3
-
-
-def test_a_store_of_an_earlier_merge_may_be_there(desk: Path):
-    write_games(desk / "raw", [3])
-    prepare(section(desk), merges=True)
-    merge(desk / "batches", desk / "store")
-
-    assert prepare(section(desk), merges=True).kept_tasks == 1

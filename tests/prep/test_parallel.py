@@ -52,15 +52,6 @@ def test_a_failure_in_a_worker_is_told_as_one_here(desk: Path):
     assert 'rawgame.py", line ' in str(error.value.__cause__)
 
 
-def test_files_are_left_out_by_workers_as_here(desk: Path):
-    games = write_games(desk / "raw", [3, 2])
-    games[1].write_text("0 1 2 what\n")
-
-    summary = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
-
-    assert (summary.num_samples, [*summary.left_out]) == (3, [str(games[1])])
-
-
 def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytest.LogCaptureFixture):
     games = write_games(desk / "raw", [3, 2, 2])
     games[1].write_text("1 1 1 1\ndie-once 1 2 3\n")
@@ -183,18 +174,6 @@ def test_one_worker_that_takes_too_much_ends_it(desk: Path):
     assert workers() <= before
 
 
-def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
-    write_games(desk / "raw", [1, 1])
-
-    limit_bytes = tree_bytes() // 2
-    with MemoryMonitor(limit_bytes, 0.1) as monitor:
-        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
-        with pytest.raises(
-            BudgetExceeded, match=r"^memory\.limit: is .*iB, but the program alone takes .*iB; raise it to "
-        ):
-            prepare(section(desk, parallel=True, num_workers=1), limit_bytes=limit_bytes, watching=watching)
-
-
 def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
     games = write_games(desk / "raw", [2, 2])
     games[1].write_text("here\nawait ../batches/log.jsonl game_1.txt\n")
@@ -221,23 +200,13 @@ def of_batches(batch_size: int, parallel: bool = True) -> Preprocessing:
     return Preprocessing(batch_size=batch_size, parallel=parallel)
 
 
-def test_two_cores_are_left_and_there_is_always_one_worker():
-    assert size(None, 1000, room(8 * GIB)) == (10, 10)
+def test_the_number_of_workers():
+    assert size(None, 1000, room(8 * GIB)) == (10, 10), "two cores are left"
     assert size(None, 1000, room(8 * GIB, cores=2))[1] == 1
-    assert size(None, 1000, room(MIB))[0] == 1
-
-
-def test_no_more_than_tasks():
-    assert size(None, 3, room(8 * GIB))[1] == 3
-    assert size(16, 0, room(8 * GIB))[1] == 1
-
-
-def test_what_the_run_file_says_may_be_more_than_cores():
-    assert size(16, 1000, room(8 * GIB))[1] == 16
-
-
-def test_where_memory_is_not_ample_a_few_begin():
-    assert size(None, 1000, room(GIB)) == (2, 10)
+    assert size(None, 1000, room(MIB))[0] == 1, "there is always one"
+    assert size(None, 1000, room(GIB)) == (2, 10), "where memory is not ample, a few begin"
+    assert size(16, 1000, room(8 * GIB))[1] == 16, "the run file may ask for more than cores"
+    assert size(None, 3, room(8 * GIB))[1] == 3, "no more than tasks"
 
 
 def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
@@ -278,7 +247,3 @@ def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
         "memory.limit: is 80MiB, but the program alone takes 100MiB; raise it to 170MiB"
     )
     room(limit_bytes=170 * MIB).check(of_batches(500), True)
-
-
-def test_small_batches_are_not_to_blame_for_a_limit_below_the_program():
-    room(limit_bytes=MIB).check(of_batches(500, parallel=True), False)

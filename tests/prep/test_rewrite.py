@@ -33,15 +33,6 @@ def small_buckets(monkeypatch):
     return hold
 
 
-def test_without_a_shuffle_rows_stay_in_order(tmp_path):
-    path = write_input(tmp_path / "in", [300, 0, 700])
-
-    summary = rewritten(path, tmp_path / "out")
-
-    assert rows(tmp_path / "out") == rows(path)
-    assert (summary.num_rows, summary.num_files, summary.seed) == (1000, 1, None)
-
-
 @settings(max_examples=12)
 @given(
     rows_per_file=st.lists(st.integers(0, 90), min_size=1, max_size=4),
@@ -175,13 +166,21 @@ def path(tmp_path):
     return write_input(tmp_path / "in", [100])
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path, path):
+def test_only_what_an_older_rewrite_wrote_is_replaced(tmp_path, path):
     rewritten(path, tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(
-        ConfigError, match="out: is not empty; choose another folder, or replace it with --overwrite"
+    for source, out, overwrite, problem in (
+        (path, "out", False, "is not empty; choose another folder, or replace it with --overwrite"),
+        (path, "file", False, "is a file; the output is a folder"),
+        (path, "thesis", True, r"has no _rewrite\.json, so that it was not written by penstock rewrite"),
+        (tmp_path / "out", "out", True, r"holds the input part-00000\.parquet; choose another folder"),
     ):
-        rewritten(path, tmp_path / "out")
+        with pytest.raises(ConfigError, match=f"{out}: {problem}"):
+            rewritten(source, tmp_path / out, overwrite=overwrite)
+    assert (tmp_path / "thesis" / "thesis.txt").exists()
 
 
 def test_an_older_rewrite_is_replaced_when_asked_for(tmp_path, path):
@@ -193,34 +192,6 @@ def test_an_older_rewrite_is_replaced_when_asked_for(tmp_path, path):
         "part-00000.parquet",
     ]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in", "out"]
-
-
-def test_only_what_rewrite_wrote_is_overwritten(tmp_path, path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.txt").write_text("years of work")
-
-    with pytest.raises(
-        ConfigError, match=r"has no _rewrite\.json, so that it was not written by penstock rewrite"
-    ):
-        rewritten(path, tmp_path / "out", overwrite=True)
-
-    assert (tmp_path / "out" / "thesis.txt").exists()
-
-
-def test_the_input_is_never_the_output(tmp_path, path):
-    rewritten(path, tmp_path / "first")
-
-    with pytest.raises(
-        ConfigError, match=r"first: holds the input part-00000\.parquet; choose another folder"
-    ):
-        rewritten(tmp_path / "first", tmp_path / "first", overwrite=True)
-
-
-def test_a_file_is_no_folder(tmp_path, path):
-    (tmp_path / "out").write_text("")
-
-    with pytest.raises(ConfigError, match="out: is a file; the output is a folder"):
-        rewritten(path, tmp_path / "out")
 
 
 def test_a_disk_without_room_is_told_before_the_start(tmp_path, path, monkeypatch):
