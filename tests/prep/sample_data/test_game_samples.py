@@ -46,13 +46,6 @@ def test_features_and_masks_are_those_that_choices_were_drawn_from(games):
         assert labels == decisions.choices[head].labels_N[: len(samples)].tolist()
 
 
-def test_every_sample_has_all_heads_in_order_with_a_legal_label(games):
-    for sample in (sample for game in games for sample in game):
-        assert {head: len(mask) for head, mask in sample["masks"].items()} == HEADS
-        assert list(sample["labels"]) == list(HEADS)
-        assert all(sample["masks"][head][label] == 1 for head, label in sample["labels"].items())
-
-
 def test_the_two_players_of_a_match_are_one_group(games):
     assert [game[0]["match"] for game in games] == [f"match-0000{number}" for number in (0, 0, 1, 1, 2, 2)]
 
