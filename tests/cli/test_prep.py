@@ -53,43 +53,6 @@ def test_the_steps_one_by_one(games: Desk):
     assert np.load("store/X_train.npy").shape == (9, 3)
 
 
-def test_a_second_time_everything_is_kept(games: Desk):
-    games.penstock("prep", "prep.yaml")
-    before = games.content()
-
-    done = games.penstock("prep", "prep.yaml")
-
-    lines = done.stdout.splitlines()
-    assert lines[1] == "kept      1 of 1 tasks were done before"
-    after = games.content()
-    assert {name for name in before if before[name] != after.get(name)} == {"batches/log.jsonl"}
-
-
-def test_splits_of_the_run_file(games: Desk):
-    done = games.penstock(
-        "prep", "prep.yaml", "--set", "preprocessing.splits={train: 0.5, val: 0.5, test: 0, by: file}"
-    )
-
-    assert done.exit_code == 0, done.stderr
-    games_of_split = {split: {*np.load(f"store/X_{split}.npy")[:, 0].tolist()} for split in ("train", "val")}
-    assert sorted(map(tuple, games_of_split.values())) == [(0.0,), (1.0,)]
-
-
-def test_verify_finds_a_store_that_was_changed(games: Desk):
-    games.penstock("prep", "prep.yaml")
-    with open("store/X_train.npy", "r+b") as stream:
-        stream.seek(-4, 2)
-        stream.write(b"\1\2\3\4")
-
-    done = games.penstock("merge", "prep.yaml", "--verify")
-
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].startswith("error: store/X_train.npy: is damaged: its checksum is ")
-    assert done.stderr.endswith("; penstock merge --restart writes the store anew\n")
-    assert games.penstock("merge", "prep.yaml", "--restart").exit_code == 0
-    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
-
-
 def test_verify_writes_nothing(games: Desk):
     games.penstock("prep", "prep.yaml")
     others = ("--intermediate-dir", "other", "--set", "preprocessing.batch_size=2")

@@ -114,20 +114,6 @@ def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
 
 
-def test_workers_are_added_while_memory_allows(
-    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    begin_with(PoolSize(1, 3, tree_bytes() + 800 * MIB), monkeypatch)
-    games = write_games(desk / "raw", [1] * 5)
-    # The first worker is at this file until the third, which comes when the second has made something, is at the last.
-    games[1].write_text(f"await {games[4].name}.here\n")
-    games[4].write_text("here\n0 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True))
-
-    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 5, [])
-
-
 def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
     write_games(desk / "raw", [1] * 4)
 
