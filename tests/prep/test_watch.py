@@ -18,7 +18,7 @@ def test_records_are_added_up():
     broken = {f"bad_{number}": f"bad_{number}: sample 0: no number" for number in range(7)}
     records = [record(0, {}), record(1, broken), record(2, {})]
 
-    summary = PrepSummary.of(records, kept_tasks=1, new_samples=1000, num_workers=2, seconds=4.0)
+    summary = PrepSummary(records, kept_tasks=1, new_samples=1000, num_workers=2, seconds=4.0)
 
     assert summary.lines() == [
         "prepared  1,500 samples of 3 files in 3 batch files, 6MiB",
@@ -52,7 +52,7 @@ def test_what_is_strange_but_no_error_is_counted():
     )
     batch = BatchRecord("batch_00000_00000.batch", 1, 1024, 0)
 
-    summary = PrepSummary.of([TaskRecord(0, inputs, (batch,), {}, {}, nan_samples=1)], 0, 1, 0, 1.0)
+    summary = PrepSummary([TaskRecord(0, inputs, (batch,), {}, {}, nan_samples=1)], 0, 1, 0, 1.0)
 
     assert summary.lines() == [
         "prepared  1 sample of 3 files in 1 batch file, 1KiB",

@@ -129,7 +129,6 @@ def test_results_come_in_order_or_as_they_are_done():
     assert sorted(as_they_come) == [*range(6)]
     assert as_they_come[0] != 0
     assert [*map_in_threads(abs, [-3, -2, -1], 2)] == [3, 2, 1]
-    assert sorted(map_in_threads(abs, [-3, -2, -1], 2, ordered=False)) == [1, 2, 3]
 
 
 def test_tasks_are_taken_when_a_worker_is_free():

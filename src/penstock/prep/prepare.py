@@ -187,7 +187,7 @@ class _Preparation:
             schema=plan.schema,
             settings=plan.settings,
         ).write(folder)
-        summary = PrepSummary.of(records, len(kept), watch.new_samples, watch.num_workers, watch.seconds)
+        summary = PrepSummary(records, len(kept), watch.new_samples, watch.num_workers, watch.seconds)
         watch.write("end", **summary.as_record())
         return summary
 

@@ -201,60 +201,36 @@ def advice_after(end: WorkerEnd) -> str:
     return "something that extract calls ends the process"
 
 
-@dataclass(frozen=True, slots=True)
 class PrepSummary:
-    num_files: int
-    num_samples: int
-    num_batches: int
-    bytes_read: int
-    bytes_written: int
-    left_out: Mapping[str, str]
-    """Files that were left out, and why."""
-    empty: Sequence[str]
-    """Files that gave no sample, without being left out."""
-    nan_samples: int
-    """Those with features that are NaN."""
-    largest_errors: Mapping[str, float]
-    """Of rounding to float16, by array."""
-    num_workers: int
-    """0: all in one process."""
-    seconds: float
-    new_samples: int
-    """Those of this time; others were there from a preparation that was stopped."""
-    kept_tasks: int
-    num_tasks: int
+    """What a preparation did; `new_samples` are those of this time, `num_workers` is 0 for all in one process."""
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         records: Sequence[TaskRecord],
         kept_tasks: int,
         new_samples: int,
         num_workers: int,
         seconds: float,
-    ) -> Self:
-        left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+    ) -> None:
+        self.kept_tasks, self.num_tasks, self.new_samples = kept_tasks, len(records), new_samples
+        self.num_workers, self.seconds = num_workers, seconds
         inputs = [entry for record in records for entry in record.inputs]
-        errors: dict[str, float] = {}
+        batches = [batch for record in records for batch in record.batches]
+        self.num_files, self.bytes_read = len(inputs), sum(entry.num_bytes for entry in inputs)
+        self.num_batches, self.bytes_written = len(batches), sum(batch.num_bytes for batch in batches)
+        self.num_samples = sum(batch.num_samples for batch in batches)
+        self.nan_samples = sum(record.nan_samples for record in records)
+        """Those with features that are NaN."""
+        self.left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+        """Files that were left out, and why."""
+        without = [entry.path for entry in inputs if not entry.num_samples]
+        self.empty = [path for path in without if path not in self.left_out]
+        """Files that gave no sample, without being left out."""
+        self.largest_errors: dict[str, float] = {}
+        """Of rounding to float16, by array."""
         for record in records:
             for name, error in record.largest_errors.items():
-                errors[name] = max(error, errors.get(name, 0.0))
-        return cls(
-            num_files=len(inputs),
-            num_samples=sum(record.num_samples for record in records),
-            num_batches=sum(len(record.batches) for record in records),
-            bytes_read=sum(entry.num_bytes for entry in inputs),
-            bytes_written=sum(batch.num_bytes for record in records for batch in record.batches),
-            left_out=left_out,
-            empty=[entry.path for entry in inputs if not entry.num_samples and entry.path not in left_out],
-            nan_samples=sum(record.nan_samples for record in records),
-            largest_errors=errors,
-            num_workers=num_workers,
-            seconds=seconds,
-            new_samples=new_samples,
-            kept_tasks=kept_tasks,
-            num_tasks=len(records),
-        )
+                self.largest_errors[name] = max(error, self.largest_errors.get(name, 0.0))
 
     def lines(self) -> list[str]:
         samples = counted(self.num_samples, "sample")

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
@@ -48,25 +48,17 @@ _HANG_FACTOR = 10
 logger = logging.getLogger(__name__)
 
 
-def map_in_threads(
-    function: Callable[[T], R], tasks: Iterable[T], num_threads: int, *, ordered: bool = True
-) -> Iterator[R]:
-    """Results in the order of the tasks, or as they come; at most two tasks per thread are begun ahead."""
+def map_in_threads(function: Callable[[T], R], tasks: Iterable[T], num_threads: int) -> Iterator[R]:
+    """Results in the order of the tasks; at most two tasks per thread are begun ahead."""
     running: deque[Future[R]] = deque()
     with ThreadPoolExecutor(num_threads, "penstock") as threads:
-
-        def finished() -> R:
-            future = running[0] if ordered else next(iter(wait(running, return_when=FIRST_COMPLETED).done))
-            running.remove(future)
-            return future.result()
-
         try:
             for task in tasks:
                 if len(running) == 2 * num_threads:
-                    yield finished()
+                    yield running.popleft().result()
                 running.append(threads.submit(function, task))
             while running:
-                yield finished()
+                yield running.popleft().result()
         finally:
             for future in running:
                 future.cancel()
