@@ -17,11 +17,13 @@ from penstock.readers.batch_files import load_batch
 from penstock.readers.store_manifest import Manifest
 
 MODULE = '''
-import os, signal, sys, threading, time
+import os, signal, threading, time
 import numpy as np
 import pyarrow as pa
 
 TOUCHED = []
+RAISED = {"exit": SystemExit(3), "close": GeneratorExit(), "interrupt": KeyboardInterrupt(),
+          "raise": RuntimeError("one\\ntwo")}
 
 def samples(path):
     """One dict for each line."""
@@ -44,10 +46,8 @@ def samples(path):
                 chosen, seen = 0, [0.0, 0.0, 0.0]
             if chosen == "abort":
                 os.abort()
-            if chosen == "exit":
-                sys.exit(3)
-            if chosen == "close":
-                raise GeneratorExit
+            if chosen in RAISED:
+                raise RAISED[chosen]
             if chosen == "fork":
                 os.fork()
                 chosen = 0
@@ -55,10 +55,6 @@ def samples(path):
                 if not os.fork():
                     raise RuntimeError("nobody should hear of it")
                 chosen = 0
-            if chosen == "interrupt":
-                raise KeyboardInterrupt
-            if chosen == "raise":
-                raise RuntimeError("one\\ntwo")
             if chosen == "print":
                 print("seen", seen)
                 chosen = 0

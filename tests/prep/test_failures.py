@@ -166,14 +166,3 @@ def test_a_file_that_was_left_out_may_be_mended(desk: Path):
 
     assert (mended.num_samples, mended.kept_tasks, mended.left_out) == (20, 0, {})
     assert prepare(section(desk, on_error="skip")).kept_tasks == 1
-
-
-def test_a_file_beside_one_that_was_left_out_may_not_change(desk: Path):
-    bad = write_failing(desk / "raw", "raise 0 0 0")
-    prepare(section(desk, on_error="skip"))
-
-    bad.write_text("0 1 2 3\n")
-    other = write_games(desk / "raw", [7])[0]
-
-    with pytest.raises(DataError, match=rf"something else: input {other} had \d+ bytes and has \d+"):
-        prepare(section(desk, on_error="skip"))

@@ -64,24 +64,6 @@ def test_each_group_has_its_file_and_its_type(desk: Path, function: str):
     assert summary.largest_errors == {"strategic_features_place": 0.0}
 
 
-def test_the_rounding_error_is_that_of_the_group(desk: Path):
-    (desk / "raw").mkdir()
-    (desk / "raw" / "game_0.txt").write_text("0 0.3 0.3 0.5\n0 0.3 0.3 0.1\n")
-    groups = {"schema": {"feature_groups": {"place": 2, "time": 1}}, "feature_dtypes": {"time": "float16"}}
-
-    summary = prepare(section(desk, **groups))
-
-    assert summary.largest_errors == {
-        "strategic_features_time": pytest.approx(0.1 - float(np.float16(0.1)), rel=1e-3)
-    }
-    assert {name: array.dtype.name for name, array in prepared_arrays(desk / "batches").items()} == {
-        "strategic_features_place": "float32",
-        "strategic_features_time": "float16",
-        "labels_action": "int16",
-        "masks_action": "int8",
-    }
-
-
 def test_a_number_too_large_for_the_type_of_its_group_is_told(desk: Path):
     (desk / "raw").mkdir()
     (desk / "raw" / "game_0.txt").write_text("0 1 1 99999\n1 1 99999 1\n")

@@ -65,17 +65,6 @@ def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytes
     ]
 
 
-def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1000)
-    games = write_games(desk / "raw", [3, 2, 2])
-    for game in games[1:]:
-        game.write_text("die-once 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True, num_workers=1))
-
-    assert (summary.num_tasks, summary.num_samples) == (1, 5)
-
-
 def workers() -> set[psutil.Process]:
     """Processes that others have started for this one; the fork server itself stays."""
     children = psutil.Process(os.getpid()).children(recursive=True)

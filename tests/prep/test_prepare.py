@@ -79,17 +79,6 @@ def test_layouts_and_types(desk: Path, keys: dict, suffix: str, dtype: str):
     assert summary.largest_errors == ({"strategic_features": 0.0} if dtype == "float16" else {})
 
 
-def test_groups_travel_with_the_samples(desk: Path):
-    write_games(desk / "raw", [3, 2])
-
-    prepare(section(desk, splits={"by": "group", "group_key": "player"}))
-
-    groups = prepared_arrays(desk / "batches")["groups"]
-    assert groups.dtype == np.uint64
-    assert len({*groups[:3].tolist()}) == len({*groups[3:].tolist()}) == 1
-    assert groups[0] != groups[3]
-
-
 def test_splits_by_file_end_batches_where_files_end(desk: Path):
     write_games(desk / "raw", [3, 6])
 
@@ -278,12 +267,3 @@ def test_a_declared_schema_is_enforced(desk: Path):
         with pytest.raises(FileFailed) as error:
             prepare(section(desk, schema=schema), restart=True)
         assert str(error.value) == f"{games[0]}: {problem}"
-
-
-def test_a_level_that_a_method_does_not_have(desk: Path):
-    write_games(desk / "raw", [2])
-
-    with pytest.raises(ConfigError) as error:
-        prepare(section(desk, compression="zstd", compression_level=99))
-
-    assert str(error.value) == "preprocessing.compression_level: compression level is 99; zstd has 1 to 22"
