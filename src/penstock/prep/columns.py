@@ -1,6 +1,6 @@
 """Columns of a file -> arrays: which column is what, and its numbers, without a step of Python for a value."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -29,14 +29,6 @@ _FILL = f"set preprocessing.schema.fill_value to the number that stands for it, 
 _MAX_CHARACTERS = 40
 _MISSING = frozenset(pyarrow.csv.ConvertOptions().null_values or ())
 """What stands for a missing value in a CSV file, nothing at all among them."""
-
-
-class NoNumbers(DataError):
-    """A column that should be a feature holds something else; caught in the process that raised it."""
-
-    def __init__(self, column: str, text: str) -> None:
-        super().__init__(text)
-        self.column = column
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,14 @@ class Roles:
         return "mask_columns" if column in self.masks.values() else FEATURE_COLUMNS
 
 
-def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None, file: str) -> Roles:
+def find_roles(
+    columns: pa.Schema,
+    declared: SampleSchema,
+    group_key: str | None,
+    file: str,
+    error_of: Callable[[str], DataError | None] | None = None,
+) -> Roles:
+    """What the declared schema and the names say; `error_of` reads a column that its type excludes from features."""
     names = [name for name in columns.names if name != ROW_COLUMN]
     if group_key is not None:
         _check_present(file, names, group_key, "preprocessing.splits.group_key names")
@@ -104,9 +103,12 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
         others = [name for name in names if name not in {*taken, *grouped} and not name.startswith(prefixes)]
         _check_once(file, names, others)
         for name in others:
-            if not holds_numbers(kind := columns.field(name).type):
-                text = f"holds {kind}, not numbers; name the features in {_SCHEMA}.feature_columns"
-                raise NoNumbers(name, f"{file}: column '{name}' {text}")
+            if holds_numbers(kind := columns.field(name).type):
+                continue
+            text = f"holds {kind}, not numbers; name the features in {_SCHEMA}.feature_columns"
+            error = DataError(f"{file}: column '{name}' {text}") if error_of is None else error_of(name)
+            if error is not None:
+                raise error
         if not others and not grouped:
             raise DataError(f"{file}: no column is left for features; name them in {_SCHEMA}.feature_columns")
         features = tuple(others)

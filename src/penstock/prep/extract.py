@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,6 @@ from penstock.config.registry import Registry
 from penstock.config.sizes import MIB
 from penstock.prep.columns import (
     FEATURE_COLUMNS,
-    NoNumbers,
     Roles,
     batch_arrays,
     check_further,
@@ -128,12 +128,11 @@ class Extraction:
         if self.function is None:
             return self._read_columns(file)
         given: Any = load_extract(self.function)(file.path)
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | _COLUMNS):
-            advice = "it should give samples, one after the other"
-            if isinstance(given, Mapping | _COLUMNS):
-                advice = "yield it in place of return"
-            raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
-        return given
+        if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | _COLUMNS):
+            return given
+        is_one = isinstance(given, Mapping | _COLUMNS)
+        advice = "yield it in place of return" if is_one else "it should give samples, one after the other"
+        raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         found = self._survey(file)
@@ -144,8 +143,7 @@ class Extraction:
         check_further(columns.names, self.declared, self.group_key, self.from_first, file.path)
         texts = [name for name in roles.number_columns if is_text(columns.field(name).type)]
         for name in texts:
-            error = self._text_in_file(file, name, roles.key_of(name))
-            if error is not None:
+            if (error := self._text_in_file(file, name, roles.key_of(name))) is not None:
                 raise error
         found = self._survey(file, roles.columns)
         share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, _READER_BYTES)))
@@ -158,24 +156,20 @@ class Extraction:
 
     def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
         """A group of a CSV file is the string that is written there, also in a column of digits."""
-        texts = [] if self.group_key is None else [self.group_key]
-        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
-        return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
+        texts = [self.group_key] if self.group_key is not None and self._is_csv(file) else []
+        return survey(self.reading, [file], Wanted(columns, texts))
+
+    def _is_csv(self, file: DataFile) -> bool:
+        return dataset_type_of(self.reading, [file]) == "CsvDataset"
 
     def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
         """A column with text is no feature, unless all in it is missing or a number.
 
         A CSV column is read as text also where no row of it that was looked at has a value.
         """
-        while True:
-            try:
-                return find_roles(columns, self.declared, self.group_key, file.path)
-            except NoNumbers as error:
-                text_error = self._text_in_file(file, error.column)
-                if text_error is not None:
-                    raise text_error from None
-                index = columns.get_field_index(error.column)
-                columns = columns.set(index, pa.field(error.column, pa.float64()))
+        return find_roles(
+            columns, self.declared, self.group_key, file.path, partial(self._text_in_file, file)
+        )
 
     def _text_in_file(self, file: DataFile, column: str, key: str = FEATURE_COLUMNS) -> DataError | None:
         """The error of a column of strings, with the row and value of the first that is no number.
@@ -197,8 +191,7 @@ class Extraction:
                         return error
                 has_numbers |= (values if numbers is None else numbers).null_count < len(values)
                 row += batch.num_rows
-        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
-        if not has_numbers or (key == FEATURE_COLUMNS and is_csv):
+        if not has_numbers or (key == FEATURE_COLUMNS and self._is_csv(file)):
             return None
         problem = "holds numbers written as text; declare its type in data_config.input_fields"
         return DataError.at(problem, file=file.path, column=column)
