@@ -64,7 +64,6 @@ def test_progress_is_told_by_row_group(tmp_path):
     ("arguments", "message"),
     [
         ({"kind": "click"}, "unknown kind of sample data 'click'; did you mean 'clicks'?"),
-        ({"format": "tfrecord"}, "format 'tfrecord' is not available yet; use one of csv, parquet"),
         ({"format": "parket"}, "unknown format of sample data 'parket'; did you mean 'parquet'?"),
         ({"num_rows": 0}, "num_rows is 0; it must be at least 1"),
         ({"num_files": 0}, "num_files is 0; it must be at least 1"),
@@ -154,7 +153,7 @@ def test_no_file_is_empty(tmp_path):
 PEAK_OF_TWO_SIZES = """
 import sys
 from pathlib import Path
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from penstock.runtime.memory import high_water_bytes
 
 # Of this process alone: what getrusage tells begins with the peak of the process that started it.

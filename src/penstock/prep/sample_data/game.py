@@ -28,11 +28,7 @@ HEADS: Mapping[str, int] = {
 """What is chosen at every decision, and among how many."""
 _COSTED_HEADS = ("action_type", "build", "research", "queue")
 """Heads whose choices have to be paid for; those of the others follow from units and view."""
-_NUM_RESOURCES = 12
-_NUM_UNITS = HEADS["unit"]
-_NUM_BUILDINGS = 64
-_NUM_UPGRADES = 55
-_NUM_CELLS = 18 * 18
+_NUM_RESOURCES, _NUM_UNITS, _NUM_BUILDINGS, _NUM_UPGRADES, _NUM_CELLS = 12, HEADS["unit"], 64, 55, 18 * 18
 _MAX_CONTROL = 4
 """A cell of the map is held by the enemy (-4) up to the player (4)."""
 NUM_PAST = 6
@@ -43,9 +39,7 @@ _NUM_SEEN = 1 + _NUM_RESOURCES + 2 * (2 * _NUM_UNITS + _NUM_BUILDINGS + _NUM_UPG
 NUM_FEATURES = _NUM_SEEN + NUM_PAST * HEADS["action_type"]
 """893: those, and the past action types, which tell nothing that the others do not."""
 
-_USUAL_DECISIONS = 500
-_NUM_MOODS = 12
-_SECONDS_PER_DECISION = 4
+_USUAL_DECISIONS, _NUM_MOODS, _SECONDS_PER_DECISION = 500, 12, 4
 _MIN_VIEW = 40
 """Cells, of 150, that a player can point at on either axis."""
 _SHARPNESS = 5.0

@@ -28,7 +28,6 @@ from penstock.prep.sample_data.summary import (
 from penstock.runtime.durable import whole_folder
 
 DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
-_LATER_FORMATS = ("tfrecord",)
 _USUAL_FILES, _USUAL_ROW_GROUP_ROWS = 4, 65_536
 _MULTI_VALUE_SEPARATOR = "\x1d"
 # They hardly ever repeat a value: differences are stored instead of a dictionary.
@@ -56,17 +55,15 @@ def write_sample_data(
     Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per split, 4
     unless given; files are Parquet with row groups of 65,536 rows, train and test 9 to 1, unless told otherwise.
     `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data and nothing else;
-    `on_rows` hears after every row group how many rows it had.
+    `on_rows` is called after every row group with its number of rows.
 
-    A raw kind ("game") has a format of its own and is not split; `on_rows` then hears after every file.
+    A raw kind ("game") has a format of its own and is not split; `on_rows` is then called after every file.
     """
     counts = {"num_rows": num_rows, "num_files": num_files, "row_group_rows": row_group_rows, "seed": seed}
     for name, count in counts.items():
         min_count = 0 if name == "seed" else 1
         if count is not None and count < min_count:
             raise ConfigError(f"{name} is {count}; it must be at least {min_count}")
-    if format in _LATER_FORMATS:
-        raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
     write_file = FORMATS.get(format or "parquet")
     sample = KINDS.get(kind)(seed)
     _check_free(out, overwrite)
