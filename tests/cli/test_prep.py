@@ -75,25 +75,6 @@ def test_verify_writes_nothing(games: Desk):
     assert games.content() == before
 
 
-def test_a_damaged_batch_file_comes_back(games: Desk):
-    games.penstock("prep", "prep.yaml", "--skip-merge")
-    batch = sorted(Path("batches").glob("*.batch"))[1]
-    with batch.open("r+b") as stream:
-        stream.seek(-64, 2)
-        stream.write(b"\5")
-
-    damaged = games.penstock("merge", "prep.yaml")
-    assert damaged.stderr.splitlines()[-1].startswith(f"error: {batch}: array 'masks_action' is damaged: ")
-    assert damaged.stderr.endswith("; delete that file and run penstock prep, which writes it again\n")
-    batch.unlink()
-    missing = games.penstock("merge", "prep.yaml")
-    assert missing.stderr.splitlines()[-1] == (
-        f"error: {batch}: is missing; run penstock prep, which writes it again"
-    )
-    assert games.penstock("prep", "prep.yaml").exit_code == 0
-    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
-
-
 def test_what_is_wrong_is_one_line(games: Desk):
     games.penstock("prep", "prep.yaml")
     changed = games.penstock("prep", "prep.yaml", "--set", "preprocessing.batch_size=5")
@@ -184,20 +165,3 @@ def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatc
     assert not Path("store/manifest.json").exists()
     assert games.penstock("merge", "prep.yaml").exit_code == 0
     assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
-
-
-def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):
-    Path("old").mkdir()
-    samples = [
-        {"features": [1.0, row], "labels": {"action": row}, "masks": {"action": [1, 0]}} for row in range(3)
-    ]
-    np.savez("old/batch_0000.npz", samples=np.array(samples, dtype=object))
-
-    refused = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old")
-    allowed = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle")
-    verified = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle", "--verify")
-
-    assert refused.exit_code == 1
-    assert "--allow-pickle" in refused.stderr.splitlines()[-1]
-    assert (allowed.exit_code, verified.exit_code) == (0, 0), allowed.stderr + verified.stderr
-    assert np.load("store/X_train.npy").tolist() == [[1, 0], [1, 1], [1, 2]]

@@ -20,27 +20,12 @@ def names_of(files: list[DataFile]) -> list[str]:
     return [file.name for file in files]
 
 
-def test_a_directory_stands_for_all_its_files_in_natural_order(tmp_path: Path):
-    make(tmp_path, "game_10.replay", "game_9.replay", ".hidden", "_done", "notes")
-
-    assert names_of(list_inputs(str(tmp_path), of_any_kind=True)) == [
-        "game_9.replay",
-        "game_10.replay",
-        "notes",
-    ]
-
-
-def test_globs_and_lists(tmp_path: Path):
-    make(tmp_path, "a2", "a10", "b1")
+def test_globs_lists_and_names_with_a_comma(tmp_path: Path):
+    make(tmp_path, "a2", "a10", "b1", "c,d")
 
     files = list_inputs(f"{tmp_path}/b1, {tmp_path}/a*", of_any_kind=True)
 
     assert names_of(files) == ["b1", "a2", "a10"]
-
-
-def test_a_comma_is_part_of_a_name_where_a_file_is_called_so(tmp_path: Path):
-    make(tmp_path, "c,d")
-
     assert names_of(list_inputs(f"{tmp_path}/c,d", of_any_kind=True)) == ["c,d"]
 
 

@@ -13,8 +13,6 @@ def test_splits_add_up():
     with pytest.raises(ValidationError, match=r"add up to 1\.1; they must add up to 1"):
         Preprocessing.model_validate({"splits": {"train": 0.9}})
 
-
-def test_splits_by_group_need_a_key():
     with pytest.raises(ValidationError, match="by: group needs group_key"):
         Preprocessing.model_validate({"splits": {"by": "group"}})
 
@@ -58,7 +56,7 @@ def test_types_are_for_groups_that_there_are():
         Preprocessing.model_validate({"schema": {"feature_groups": {"a/b": 2}}})
 
 
-@pytest.mark.parametrize("given", [[0, 3], [], 0, -1, "x", True, None])
+@pytest.mark.parametrize("given", [[0, 3], [], 0, True])
 def test_a_group_is_a_count_or_names(given: Any):
     with pytest.raises(ValidationError) as error:
         Preprocessing.model_validate({"schema": {"feature_groups": {"economy": given}}})

@@ -56,16 +56,6 @@ def test_prepare_and_merge_one_by_one(folder: Path):
     assert (merged.num_samples, np.load("elsewhere/labels_train.npz")["action"].shape) == ({"train": 9}, (9,))
 
 
-def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(folder: Path):
-    result = penstock.prepare("prep.yaml")
-
-    peaks = dict(result.memory.stage_peaks)
-    logged = events(folder / "batches")[-1]
-    assert (logged["peak_bytes"], logged["stage_peaks"]) == (max(peaks.values()), peaks)
-    stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in peaks.items())
-    assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
-
-
 WAITING = """
 import os, time
 import rawgame

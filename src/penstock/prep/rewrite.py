@@ -153,7 +153,7 @@ def rewrite(
 class _Rewrite:
     def __init__(self, source: Survey, folder: Path, options: RewriteOptions, stage: Stage) -> None:
         self._source, self._folder, self._options = source, folder, options
-        self._stage = lambda name: stage(name, source.num_rows)
+        self._begin_stage = stage
         pa.default_memory_pool().release_unused()
         self._reader, self._sizes = share_memory(source, options, tree_bytes())
         temporary_bytes, output_bytes = estimate(source, self._reader, options)
@@ -212,6 +212,9 @@ class _Rewrite:
     def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
         stream = read_blocks(self._source, self._reader)
         yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
+
+    def _stage(self, name: str) -> AbstractContextManager[CountRows]:
+        return self._begin_stage(name, self._source.num_rows)
 
     def _verify(self, paths: Sequence[Path]) -> None:
         """Read the written files; nothing else is at work then."""
