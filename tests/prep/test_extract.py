@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.extract import Extraction, in_one_line
+from penstock.prep.extract import Extraction
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import group_number
@@ -100,15 +100,6 @@ def test_what_cannot_be_understood(value: Any, group_key: str | None, problem: s
     assert problem in str(error.value)
 
 
-class Speechless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-def test_an_error_that_cannot_tell_its_text():
-    assert in_one_line(Speechless()) == "Speechless, which fails to tell its text"
-
-
 READS_CSV = """
 import pyarrow as pa
 from pyarrow import csv
@@ -140,18 +131,6 @@ def test_columns_in_another_order_are_the_same_features(table_desk: Path):
     arrays = prepared_arrays(table_desk / "batches")
     assert arrays["strategic_features"].tolist() == [[1, 2], [3, 4], [10, 20]]
     assert arrays["labels_move"].tolist() == [0, 1, 1]
-
-
-def test_a_file_with_other_columns_is_refused(table_desk: Path):
-    other = table_desk / "raw" / "part_1.csv"
-    other.write_text("gold,stone,labels_move\n10,20,1\n")
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(table_desk, extract="tabular:tables"))
-
-    assert str(error.value).startswith(
-        f"{other}: has no column 'wood', which preprocessing.schema.feature_columns names or the first file has; "
-    )
 
 
 @pytest.mark.parametrize(

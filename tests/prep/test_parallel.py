@@ -15,7 +15,6 @@ from penstock.config.sizes import GIB, MIB
 from penstock.prep import prepare as preparing
 from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
-from penstock.prep.tasks import FileFailed
 from penstock.prep.watch import WatchOptions
 from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
@@ -37,19 +36,6 @@ def test_the_bytes_are_those_of_one_process(desk: Path):
 
     assert summary.num_workers == 2
     assert content(desk / "others") == content(desk / "batches")
-
-
-def test_a_failure_in_a_worker_is_told_as_one_here(desk: Path):
-    games = write_games(desk / "raw", [3, 2])
-    games[1].write_text("0 1 2 what\n")
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(desk, parallel=True, num_workers=1))
-
-    assert str(error.value) == (
-        f"{games[1]}: sample 0: 'rawgame:samples' failed: ValueError: could not convert string to float: 'what'"
-    )
-    assert 'rawgame.py", line ' in str(error.value.__cause__)
 
 
 def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytest.LogCaptureFixture):
@@ -101,20 +87,6 @@ def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many workers, whatever this process itself takes by now."""
     size = replace(size, setting="preprocessing.num_workers")
     monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
-
-
-def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
-    write_games(desk / "raw", [1] * 4)
-
-    # Less than the interpreter alone takes.
-    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=16 * MIB)
-
-    assert (summary.num_workers, summary.num_samples) == (1, 4)
-    [message] = caplog.messages
-    assert message.startswith(
-        "preprocessing.num_workers: going on with 1 of 3 worker processes, since memory.limit is "
-    )
-    assert " and each of them takes up to " in message
 
 
 @pytest.mark.slow

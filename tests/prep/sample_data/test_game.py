@@ -36,14 +36,6 @@ def test_each_player_of_each_match_has_a_file_with_as_many_decisions_as_it_says(
     )
 
 
-def test_the_same_arguments_give_the_same_bytes(tmp_path):
-    for name in ("first", "second"):
-        write_sample_data("game", 20, tmp_path / name, num_files=2)
-
-    for file in (tmp_path / "first").rglob("*.*"):
-        assert file.read_bytes() == (tmp_path / "second" / file.relative_to(tmp_path / "first")).read_bytes()
-
-
 def test_a_decision_depends_on_seed_game_and_its_number_alone(tmp_path):
     write_sample_data("game", 10, tmp_path / "few", num_files=1)
     write_sample_data("game", 300, tmp_path / "many", num_files=2)
