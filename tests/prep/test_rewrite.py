@@ -173,9 +173,9 @@ def test_only_what_an_older_rewrite_wrote_is_replaced(tmp_path, path):
     (tmp_path / "thesis" / "thesis.txt").write_text("years of work")
 
     for source, out, overwrite, problem in (
-        (path, "out", False, "is not empty; choose another folder, or replace it with --overwrite"),
-        (path, "file", False, "is a file; the output is a folder"),
-        (path, "thesis", True, r"has no _rewrite\.json, so that it was not written by penstock rewrite"),
+        (path, "out", False, "is not empty; choose another directory, or replace rewritten data with"),
+        (path, "file", False, "is a file; the output is a directory"),
+        (path, "thesis", True, r"has no _rewrite\.json, so it is not rewritten data and is not overwritten"),
         (tmp_path / "out", "out", True, r"holds the input part-00000\.parquet; choose another folder"),
     ):
         with pytest.raises(ConfigError, match=f"{out}: {problem}"):

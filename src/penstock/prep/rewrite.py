@@ -33,7 +33,7 @@ from penstock.readers.sequence import derive_generator
 from penstock.readers.survey import Survey, Wanted
 from penstock.readers.survey import survey as take_survey
 from penstock.runtime.budget import Share
-from penstock.runtime.durable import sync_path, whole_folder
+from penstock.runtime.durable import check_replaceable, sync_path, whole_folder
 from penstock.runtime.memory import memory_limit, tree_bytes
 
 SUMMARY_NAME = "_rewrite.json"
@@ -430,16 +430,7 @@ class OutputFiles:
 
 def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
     """Refuse a folder whose content would be lost, and one that is being read."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; the output is a folder")
-    if out.exists() and any(out.iterdir()):
-        if not overwrite:
-            raise ConfigError(f"{out}: is not empty; choose another folder, or replace it with --overwrite")
-        if not (out / SUMMARY_NAME).exists():
-            raise ConfigError(
-                f"{out}: has no {SUMMARY_NAME}, so that it was not written by penstock rewrite and is not overwritten; "
-                "choose another folder"
-            )
+    check_replaceable(out, "rewritten data", SUMMARY_NAME, overwrite)
     for path in inputs:
         if "://" not in path and out.resolve() in Path(path).resolve().parents:
             name = Path(path).name

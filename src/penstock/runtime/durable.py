@@ -128,6 +128,20 @@ def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def check_replaceable(out: Path, what: str, marker: str, overwrite: bool) -> None:
+    """Refuse an output folder whose content would be lost, unless `marker` is there, which tells that it is `what`."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; the output is a directory")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not overwrite:
+        raise ConfigError(
+            f"{out}: is not empty; choose another directory, or replace {what} with --overwrite"
+        )
+    if not (out / marker).exists():
+        raise ConfigError(f"{out}: has no {marker}, so it is not {what} and is not overwritten")
+
+
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.

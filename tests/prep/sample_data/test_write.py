@@ -99,7 +99,7 @@ def test_only_sample_data_is_replaced(tmp_path):
 def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ConfigError, match="is a file; sample data needs a directory"):
+    with pytest.raises(ConfigError, match="is a file; the output is a directory"):
         write_sample_data("clicks", 100, tmp_path / "file")
     with pytest.raises(DataError, match=r"file/out: cannot be written \(Not a directory\)$"):
         write_sample_data("clicks", 100, tmp_path / "file" / "out")

@@ -25,7 +25,7 @@ from penstock.prep.sample_data.summary import (
     SampleSummary,
     SplitSummary,
 )
-from penstock.runtime.durable import whole_folder
+from penstock.runtime.durable import check_replaceable, whole_folder
 
 DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
 _USUAL_FILES, _USUAL_ROW_GROUP_ROWS = 4, 65_536
@@ -66,7 +66,7 @@ def write_sample_data(
             raise ConfigError(f"{name} is {count}; it must be at least {min_count}")
     write_file = FORMATS.get(format or "parquet")
     sample = KINDS.get(kind)(seed)
-    _check_free(out, overwrite)
+    check_replaceable(out, "sample data", SUMMARY_NAME, overwrite)
     if hasattr(sample, "write"):
         unused = {
             "format": format,
@@ -165,20 +165,6 @@ def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[in
         ranges[name] = (start, stop)
         start = stop
     return ranges
-
-
-def _check_free(out: Path, overwrite: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; sample data needs a directory")
-    if out.exists() and any(out.iterdir()):
-        if not overwrite:
-            raise ConfigError(
-                f"{out}: is not empty; choose another directory, or replace sample data with --overwrite"
-            )
-        if not (out / SUMMARY_NAME).exists():
-            raise ConfigError(
-                f"{out}: has no {SUMMARY_NAME}, so it is not sample data and is not overwritten"
-            )
 
 
 FORMATS: Registry[Callable[[Path, Iterable[pa.Table]], None]] = Registry("format of sample data")
