@@ -48,13 +48,6 @@ def samples(path):
                 os.abort()
             if chosen in RAISED:
                 raise RAISED[chosen]
-            if chosen == "fork":
-                os.fork()
-                chosen = 0
-            if chosen == "fork-and-raise":
-                if not os.fork():
-                    raise RuntimeError("nobody should hear of it")
-                chosen = 0
             if chosen == "print":
                 print("seen", seen)
                 chosen = 0

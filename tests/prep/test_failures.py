@@ -1,8 +1,5 @@
 """Functions that fail in every way: one line tells of it, and nothing of their files is in the result."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -103,38 +100,6 @@ def test_what_functions_print_is_no_result(desk: Path, capfd: pytest.CaptureFixt
     assert prepare(section(desk, parallel=parallel, num_workers=1)).num_samples == 3
     shown = capfd.readouterr()
     assert (shown.out, "seen ['1', '2', '3']\n" in shown.err) == ("", True)
-
-
-FORKING = """
-from functools import partial
-from pathlib import Path
-from penstock.prep import watch as watching
-from penstock.prep.prepare import prepare
-from penstock.runtime.progress import ProgressLogger
-from tests.prep.raw import section
-# On a clock that stands still there is one line of progress, the last: who goes on with our work shows another.
-watching.ProgressLogger = partial(ProgressLogger, clock=lambda: 0.0)
-print(prepare(section(Path({desk!r}), parallel={parallel}, num_workers=1, batch_size=2)).num_samples)
-"""
-
-
-@pytest.mark.parametrize("parallel", [False, True])
-def test_a_forked_process_does_not_go_on_with_our_work(desk: Path, parallel: bool):
-    games = write_games(desk / "raw", [3, 3, 3])
-    games[0].write_text("fork 1 2 3\n" + "0 1 2 3\n" * 5)
-    games[1].write_text("0 1 2 3\nfork-and-raise 1 2 3\n" + "0 1 2 3\n" * 5)
-    code = FORKING.format(desk=str(desk), parallel=parallel)
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (0, "16\n", False)
-    assert done.stderr.count("preparing: ") == 1
 
 
 def test_threads_of_a_function_keep_no_worker_alive(desk: Path):

@@ -3,7 +3,6 @@
 The first sample is made here, or in a process that the user's code may end.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ import numpy as np
 from penstock.config.errors import DataError
 from penstock.prep.extract import Arrays, Extraction, Item
 from penstock.prep.sections import Preprocessing, SampleSchema
-from penstock.prep.tasks import FileFailed, end_fork_of, raise_failure
+from penstock.prep.tasks import FileFailed, raise_failure
 from penstock.prep.watch import advice_after
 from penstock.readers.files import DataFile
 from penstock.readers.samples import Sample, inferred_schema, label_type
@@ -38,7 +37,7 @@ class SchemaSearch:
 
 def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambda file: None) -> Found:
     """Read one file after the other, up to the first that gives something."""
-    process_id, reason = os.getpid(), search.reason
+    reason = search.reason
     for file in search.files:
         report(file)
         try:
@@ -47,11 +46,9 @@ def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambd
             if not search.skips:
                 raise
             reason = reason or str(failed)
-        else:
-            if found is not None:
-                return found
-        finally:
-            end_fork_of(process_id)
+            continue
+        if found is not None:
+            return found
     if reason is not None:
         raise DataError(f"{reason}; no file is left that gives a sample")
     first, num_files = search.files[0].path, len(search.files)

@@ -4,7 +4,6 @@ Tasks depend on the files and their sizes alone, never on how many processes the
 batch files everywhere. A task whose record is on disk is done; any other is done again as a whole.
 """
 
-import os
 import signal
 import time
 import traceback
@@ -194,7 +193,6 @@ class _Attempt:
         self._num_samples = self._nan_samples = 0
         self._index = 0
         """Of the input that is being read."""
-        self._process_id = os.getpid()
 
     def run(self) -> TaskRecord:
         task, skips = self._task, self._context.section.on_error is OnError.skip
@@ -229,12 +227,10 @@ class _Attempt:
             try:
                 item = next(items, None)
             except BaseException as error:
-                end_fork_of(self._process_id)
                 raise_failure(error, file, extraction.function, number)
             if item is None:
                 break
             number += self._add(item, file, number)
-        end_fork_of(self._process_id)
         if mark.modified_ns is not None and Path(file.path).stat().st_mtime_ns != mark.modified_ns:
             reason = f"{file.path}: was changed while it was read; prepare again when nobody writes to it"
             raise FileFailed(file.path, reason)
@@ -274,7 +270,6 @@ class _Attempt:
     def _write(self) -> None:
         if not len(self._builder):
             return
-        end_fork_of(self._process_id)
         try:
             arrays = self._builder.take()
         except DataError as error:
@@ -292,7 +287,6 @@ class _Attempt:
         self._num_samples += record.num_samples
 
     def _report_progress(self, file: DataFile) -> None:
-        end_fork_of(self._process_id)
         self._reported_at = self._clock()
         num_samples, has_written = self._num_samples + len(self._builder), bool(self._batches)
         self._report(TaskProgress(self._task.number, self._index, num_samples, file.path, has_written))
@@ -327,9 +321,3 @@ def raise_failure(
         who = "reading" if function is None else f"'{function}'"
         reason = f"{file.path}: {sample}{who} failed: {in_one_line(error)}"
     raise FileFailed(file.path, reason, traceback.format_exc()) from error
-
-
-def end_fork_of(process_id: int) -> None:
-    """A process that the user's code has forked, and that comes back from it, must not go on with our work."""
-    if os.getpid() != process_id:
-        os._exit(0)
