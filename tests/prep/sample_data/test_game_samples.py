@@ -37,7 +37,9 @@ def test_features_and_masks_are_those_that_choices_were_drawn_from(games):
 
     features = np.stack([sample["features"] for sample in samples])
     assert features.dtype == np.float32
-    np.testing.assert_allclose(features, decisions.features()[: len(samples)], rtol=1e-6)
+    is_past = decisions.past_NP[:, :, None] == np.arange(HEADS["action_type"])
+    expected = np.concatenate([decisions.states.seen_features(), is_past.reshape(64, -1)], axis=1)
+    np.testing.assert_allclose(features, expected[: len(samples)], rtol=1e-6)
     for head in HEADS:
         masks = np.stack([sample["masks"][head] for sample in samples])
         assert masks.dtype == np.int8

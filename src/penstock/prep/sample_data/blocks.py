@@ -7,7 +7,6 @@ block of rows can be made without those before it.
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -140,12 +139,9 @@ def sample_blocks(kind: Any, start: int, stop: int) -> Iterator[Block]:
 
 
 def pieces(block: Callable[[int], Block], start: int, stop: int) -> Iterator[Block]:
-    """Rows of blocks; `one_block_cached` keeps what lies in the same block as the last ones."""
+    """The same by a function from the index of a block, which may cache the last one."""
     while start < stop:
         index, first = divmod(start, BLOCK_ROWS)
         last = min(first + stop - start, BLOCK_ROWS)
         yield block(index).slice(first, last)
         start += last - first
-
-
-one_block_cached = lru_cache(maxsize=1)

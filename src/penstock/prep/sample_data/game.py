@@ -35,9 +35,7 @@ NUM_PAST = 6
 """Action types that are remembered."""
 _MAP_SIDE = HEADS["target_x"]
 _NUM_SEEN = 1 + _NUM_RESOURCES + 2 * (2 * _NUM_UNITS + _NUM_BUILDINGS + _NUM_UPGRADES) + _NUM_CELLS
-"""Features that choices follow from: seconds, resources, both sides, map."""
-NUM_FEATURES = _NUM_SEEN + NUM_PAST * HEADS["action_type"]
-"""893: those, and the past action types, which tell nothing that the others do not."""
+"""815 features that choices follow from: seconds, resources, both sides, map. The other 78 of 893 are past actions."""
 
 _USUAL_DECISIONS, _NUM_MOODS, _SECONDS_PER_DECISION = 500, 12, 4
 _MIN_VIEW = 40
@@ -238,12 +236,6 @@ class Decisions:
     """The last action types, newest first; -1 before the game."""
     legal: Mapping[str, Mask]
     choices: Mapping[str, Choice]
-
-    def features(self) -> npt.NDArray[np.float32]:
-        """All 893, as the extract function of the example gives them; one 1 for each past action type."""
-        is_past: Mask = self.past_NP[:, :, None] == np.arange(HEADS["action_type"])
-        past = is_past.reshape(len(self.past_NP), -1).astype(np.float32)
-        return np.concatenate([self.states.seen_features(), past], axis=1)
 
     def lines(self, num_decisions: int) -> Iterator[bytes]:
         """A line of a replay for each of the first decisions, with what is zero left out."""

@@ -5,6 +5,7 @@ absent, and nothing but older sample data is replaced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
-from penstock.prep.sample_data.blocks import KINDS, Block, Column, one_block_cached, pieces
+from penstock.prep.sample_data.blocks import KINDS, Block, Column, pieces
 from penstock.prep.sample_data.summary import (
     SUMMARY_NAME,
     AttainableAuc,
@@ -89,7 +90,8 @@ def write_sample_data(
         return summary
     format = format or "parquet"
     ranges = split_rows(num_rows, DEFAULT_SPLITS if splits is None else splits)
-    block, group_rows = one_block_cached(sample.block), row_group_rows or _USUAL_ROW_GROUP_ROWS
+    # Files and row groups end within blocks: the rest of a block is not made again.
+    block, group_rows = lru_cache(maxsize=1)(sample.block), row_group_rows or _USUAL_ROW_GROUP_ROWS
     total: _Scores = {}
     scores: _Scores = {}
 
