@@ -191,6 +191,19 @@ REFUSED = {
         {"feature_columns": ["labels_buy", "age"]},
         "0.parquet: column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema",
     ),
+    "two groups of features": (
+        [ROWS],
+        {"feature_groups": {"one": ["age"], "two": ["age", "price"]}},
+        "0.parquet: column 'age' is in two groups of preprocessing.schema.feature_groups, 'one' and 'two'",
+    ),
+    "a group with a label": (
+        [ROWS],
+        {"feature_groups": {"one": ["labels_buy"]}},
+        (
+            "0.parquet: column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema."
+            "feature_groups"
+        ),
+    ),
     "a word": (
         [large_file("abc")],
         {},

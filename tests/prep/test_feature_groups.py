@@ -95,29 +95,3 @@ def test_columns_in_groups(tmp_path: Path):
         "strategic_features_prices": [[1.5, 3.5], [4, 6]],
         "labels_action": [1, 0],
     }
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (
-            {"one": ["a"], "two": ["a", "b"]},
-            "column 'a' is in two groups of .*feature_groups, 'one' and 'two'",
-        ),
-        (
-            {"one": ["action"]},
-            r"'action' is a feature and a label or mask; leave it out of .*\.feature_groups",
-        ),
-        (
-            {"one": ["aa"]},
-            r"has no column 'aa', which preprocessing\.schema\.feature_groups names or the first file",
-        ),
-    ],
-)
-def test_columns_that_cannot_be_in_a_group(tmp_path: Path, groups: dict[str, list[str]], message: str):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.csv").write_text("a,b,action\n1,2,1\n")
-    schema = {"feature_groups": groups, "labels": {"action": "int16"}}
-
-    with pytest.raises(DataError, match=message):
-        prepare(section(tmp_path, extract=None, schema=schema))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from penstock.config.sizes import GIB, MIB
-from penstock.runtime import doctor
 from penstock.runtime.doctor import Facts, Finding, diagnose, run_python
 
 HEALTHY = Facts(
@@ -167,27 +166,3 @@ def test_whether_the_processor_computes_bf16_is_told_and_is_no_failure(
 
     assert Finding("BF16", message) in diagnose(facts)
     assert failures(facts) == []
-
-
-@pytest.mark.parametrize(
-    ("answers", "found"),
-    [
-        (["", "unused"], ("", False)),
-        (["crashed", ""], ("crashed", True)),
-        (["crashed", "crashed"], ("crashed", False)),
-    ],
-)
-def test_a_cure_is_told_only_where_it_works(
-    monkeypatch: pytest.MonkeyPatch, answers: list[str], found: tuple[str, bool]
-):
-    statements: list[str] = []
-
-    def run(statement: str) -> tuple[str, str]:
-        statements.append(statement)
-        return "", answers[len(statements) - 1]
-
-    monkeypatch.setattr(doctor, "run_python", run)
-
-    assert doctor.try_bf16() == found
-    with_cure = [doctor.BF16_CURE in statement for statement in statements]
-    assert with_cure == [False, True][: len(statements)]
