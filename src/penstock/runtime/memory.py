@@ -132,11 +132,6 @@ class MemoryReport:
     def exceeded(self) -> bool:
         return self.peak_bytes > self.limit_bytes
 
-    def see(self, stage: str, num_bytes: int) -> None:
-        self.stage_peaks[stage] = max(num_bytes, self.stage_peaks.get(stage, 0))
-        if num_bytes > self.peak_bytes:
-            self.peak_bytes, self.peak_stage = num_bytes, stage
-
 
 class MemoryMonitor:
     """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock)."""
@@ -168,14 +163,18 @@ class MemoryMonitor:
     def sample(self) -> int:
         """Measures now, and counts it for the stage that is running."""
         with self._lock:
+            report, stage = self.report, self._stage  # another stage may begin while this one is measured
             own_bytes, started_bytes = tree_parts(self._process)
             self.last_bytes = own_bytes + started_bytes
             before, self._high_water_bytes = self._high_water_bytes, high_water_bytes()
             if self._high_water_bytes > before:
                 own_bytes = max(own_bytes, self._high_water_bytes)
-            self.report.see(self._stage, own_bytes + started_bytes)
+            peak_bytes = own_bytes + started_bytes
+            report.stage_peaks[stage] = max(peak_bytes, report.stage_peaks.get(stage, 0))
+            if peak_bytes > report.peak_bytes:
+                report.peak_bytes, report.peak_stage = peak_bytes, stage
             new_bytes = started_bytes - self._started_before_bytes
-            self.report.started_peak_bytes = max(self.report.started_peak_bytes, new_bytes)
+            report.started_peak_bytes = max(report.started_peak_bytes, new_bytes)
             return self.last_bytes
 
     @contextmanager

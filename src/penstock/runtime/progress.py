@@ -126,7 +126,8 @@ class ProgressLogger:
         `show_rate`: false where the fields have a rate that says more than units a second.
         """
         self.total, self.done = total, done
-        self._unit, self._every, self._min_seconds, self._clock = unit, every, min_seconds, clock
+        self._units = unit if unit.endswith("s") else f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+        self._every, self._min_seconds, self._clock = every, min_seconds, clock
         if display is None:
             console = Console(stderr=True)
             is_plain = plain or not console.is_terminal
@@ -171,7 +172,7 @@ class ProgressLogger:
         if seconds > 0 and self.done != self._done_before:
             rate = (self.done - self._done_before) / seconds
             if self._show_rate:
-                fields[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
+                fields[f"{self._units}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
             if self.total is not None and self.done < self.total:
                 fields[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
         self._display.show(self.done, self.total, fields)
@@ -185,13 +186,6 @@ class ProgressLogger:
         if error is None and self._show_end:
             self.finish()
         self._display.close()
-
-
-def plural(unit: str) -> str:
-    """Of an English unit: step, batch, rows."""
-    if unit.endswith("s"):
-        return unit
-    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
 
 
 def clock_time(seconds: float) -> str:
