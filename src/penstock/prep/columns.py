@@ -183,17 +183,15 @@ def check_further(
     grouped = (columns for columns in declared.feature_groups.values() if not isinstance(columns, int))
     known = {name for columns in (declared.feature_columns, *grouped) for name in columns}
     known |= {*declared.label_columns.values(), *declared.mask_columns.values(), ROW_COLUMN}
-    for name in names:
-        key, head = _KEYS[0], ""
-        for head_key, prefix in zip(_KEYS[1:], (declared.label_prefix, declared.mask_prefix), strict=True):
-            if name.startswith(prefix):
-                key, head = head_key, f", of head '{name.removeprefix(prefix)}',"
-                break
-        if key in from_first and name not in known and name != group_key:
-            things = "heads" if head else "features"
+    kinds = zip(("", declared.label_prefix, declared.mask_prefix), _KEYS, strict=True)
+    by_prefix = sorted(kinds, reverse=True)  # the empty one fits all, and comes last
+    for name in (name for name in names if name not in known and name != group_key):
+        prefix, key = next((prefix, key) for prefix, key in by_prefix if name.startswith(prefix))
+        if key in from_first:
+            head = f", of head '{name.removeprefix(prefix)}'," if prefix else ""
             raise DataError(
-                f"{file}: column '{name}'{head} is not in the first file that has samples; name the {things} in "
-                f"{_SCHEMA}.{key}"
+                f"{file}: column '{name}'{head} is not in the first file that has samples; name the "
+                f"{'heads' if prefix else 'features'} in {_SCHEMA}.{key}"
             )
 
 

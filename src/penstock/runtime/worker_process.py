@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.reduction import DupFd
+from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -47,26 +47,15 @@ class WorkerStack(Exception):
         super().__init__(f"in a worker process:\n\n{stack}")
 
 
-class _Descriptor:
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (DupFd(self.number),)
-
-
-def _received(descriptor: Any) -> _Descriptor:
-    return _Descriptor(descriptor.detach())
-
-
 def start_process(stdout: int) -> tuple[Any, Any, int]:
     """A process that waits for a pickled function and tasks; gives it, our connection, and the file of its stack."""
     context = get_context("forkserver")
     ours, theirs = context.Pipe()
     stack_file = os.memfd_create("stack")
-    descriptors = [_Descriptor(fd) for fd in (stdout, 2, stack_file)]
-    process = context.Process(target=_serve, args=(theirs, {**os.environ, **_ONE_THREAD}, *descriptors))
-    with theirs, _start_lock:
+    # Descriptors go to a new process as connections do.
+    files = [Connection(os.dup(descriptor)) for descriptor in (stdout, 2, stack_file)]
+    process = context.Process(target=_serve, args=(theirs, {**os.environ, **_ONE_THREAD}, *files))
+    with theirs, files[0], files[1], files[2], _start_lock:
         # With an empty __main__, multiprocessing finds no script that the new process would have to run again.
         main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:
@@ -123,27 +112,23 @@ class Failure:
 
 
 def _serve(
-    channel: Any,
-    environment: Mapping[str, str],
-    stdout: _Descriptor,
-    stderr: _Descriptor,
-    stack: _Descriptor,
+    channel: Any, environment: Mapping[str, str], stdout: Connection, stderr: Connection, stack: Connection
 ) -> None:
     # Ctrl-C is for the parent, which closes the connection. A group of its own, to end what the user's code starts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.setpgid(0, 0)
     os.environ.clear()
     os.environ.update(environment)  # the fork server has those of its own start
-    for descriptor, number in ((stdout, 1), (stderr, 2)):
-        os.dup2(descriptor.number, number)
-        os.close(descriptor.number)
+    for given, number in ((stdout, 1), (stderr, 2)):
+        os.dup2(given.fileno(), number)
+        given.close()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    for number in (channel.fileno(), stack.number):
+    for number in (channel.fileno(), stack.fileno()):
         os.set_inheritable(number, False)
-    faulthandler.enable(stack.number)
-    faulthandler.register(STACK_SIGNAL, stack.number, all_threads=True)
+    faulthandler.enable(stack.fileno())
+    faulthandler.register(STACK_SIGNAL, stack.fileno(), all_threads=True)
     os.register_at_fork(after_in_child=channel.close)  # else it would stay open as long as a child lives
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
