@@ -66,8 +66,10 @@ def test_exactly_the_same_rows(
 def test_the_order_depends_on_the_seed_and_not_on_the_memory_or_the_files(tmp_path, small_buckets):
     path = write_input(tmp_path / "in", [500, 500])
     other_files = write_input(tmp_path / "same", [1, 900, 99], row_group_size=13)
-    rewritten(path, tmp_path / "ample", shuffle=True, seed=7)
-    rewritten(path, tmp_path / "seed", shuffle=True, seed=8)
+    summary = rewritten(path, tmp_path / "ample", shuffle=True, seed=7)
+    kept = json.loads((tmp_path / "ample" / "_rewrite.json").read_text())
+    assert (kept["num_rows"], kept["seed"], kept["checksum"]) == (1000, 7, summary.checksum)
+    assert rewritten(path, tmp_path / "seed", shuffle=True, seed=8).checksum == summary.checksum
     small_buckets(1000)
     rewritten(other_files, tmp_path / "tight", shuffle=True, seed=7, num_files=3)
 
@@ -125,16 +127,6 @@ def test_there_are_no_more_files_than_rows_and_always_one(tmp_path):
     assert pq.read_table(tmp_path / "b").schema.names == ["number", "text", "list", "map"]
 
 
-def test_the_summary_lies_beside_the_files(tmp_path):
-    path = write_input(tmp_path / "in", [10])
-
-    summary = rewritten(path, tmp_path / "out", shuffle=True, seed=5)
-
-    kept = json.loads((tmp_path / "out" / "_rewrite.json").read_text())
-    assert (kept["num_rows"], kept["seed"], kept["checksum"]) == (10, 5, summary.checksum)
-    assert rewritten(path, tmp_path / "other").checksum == summary.checksum
-
-
 def test_rows_that_change_on_the_way_are_noticed(tmp_path, monkeypatch):
     path = write_input(tmp_path / "in", [100])
     gather = external_shuffle.ExternalShuffle.gather
@@ -182,16 +174,11 @@ def test_only_what_an_older_rewrite_wrote_is_replaced(tmp_path, path):
             rewritten(source, tmp_path / out, overwrite=overwrite)
     assert (tmp_path / "thesis" / "thesis.txt").exists()
 
-
-def test_an_older_rewrite_is_replaced_when_asked_for(tmp_path, path):
-    rewritten(path, tmp_path / "out", num_files=5)
+    rewritten(path, tmp_path / "out", overwrite=True, num_files=5)
     rewritten(path, tmp_path / "out", overwrite=True)
-
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "_rewrite.json",
-        "part-00000.parquet",
-    ]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in", "out"]
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["_rewrite.json", "part-00000.parquet"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "in", "out", "thesis"]
 
 
 def test_a_disk_without_room_is_told_before_the_start(tmp_path, path, monkeypatch):

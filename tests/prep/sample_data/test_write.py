@@ -12,8 +12,11 @@ from penstock.prep.sample_data.write import split_rows, write_sample_data
 
 
 def test_files_and_row_groups_have_the_sizes_asked_for(tmp_path):
-    summary = write_sample_data("clicks", 1_000, tmp_path / "out", num_files=2, row_group_rows=200)
+    called: list[int] = []
+    sizes = {"num_files": 2, "row_group_rows": 200}
+    summary = write_sample_data("clicks", 1_000, tmp_path / "out", **sizes, on_rows=called.append)
 
+    assert called == [200, 200, 50] * 2 + [50, 50]
     assert summary.splits["train"].files == ("train/part-00000.parquet", "train/part-00001.parquet")
     metadata = pq.read_metadata(tmp_path / "out/train/part-00000.parquet")
     assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [200, 200, 50]
@@ -49,15 +52,6 @@ def test_the_description_says_what_is_attainable(tmp_path):
         "  test: 100 rows in 4 files",
         f"    label: base rate {summary.splits['test'].labels['label'].mean:.4f}, attainable AUC {auc:.4f}",
     ]
-
-
-def test_progress_is_told_by_row_group(tmp_path):
-    heard: list[int] = []
-    write_sample_data(
-        "clicks", 1_000, tmp_path / "out", num_files=1, row_group_rows=400, on_rows=heard.append
-    )
-
-    assert heard == [400, 400, 100, 100]
 
 
 @pytest.mark.parametrize(
