@@ -78,12 +78,12 @@ def prep(
 ) -> None:
     """Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped."""
     with one_line_errors(run_file):
-        paths = {
+        keys = {
             "preprocessing.parallel": parallel,
             "preprocessing.intermediate_dir": intermediate_dir,
             "memory.limit": memory,
         }
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
         from penstock.run.prepare import prepare
 
         if Debug.shown:
@@ -106,21 +106,20 @@ def merge(
 ) -> None:
     """Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says."""
     with one_line_errors(run_file):
-        paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        keys = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
         if verify and restart:
             raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
-        if verify:
-            from penstock.run.merge import verify_run
+        from penstock.run.merge import merge_run, verify_run
 
+        if verify:
             result = verify_run(run, allow_pickle=allow_pickle, plain=plain)
             print("\n".join(result.lines()))
             if result.error:
                 fail(result.error, EXIT_WRONG)
-            return
-        from penstock.run.merge import merge_run
-
-        print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
+        else:
+            merged = merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain)
+            print("\n".join(merged.lines()))
 
 
 def rewrite(

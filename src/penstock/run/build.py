@@ -53,7 +53,7 @@ def build_model(run: RunConfig) -> Model:
     `train_metric`. Batches must carry along the columns that metrics group by (`reserved_columns` of build_batch).
     """
     require_available(run)
-    model = _model(run, used_features(run), None)
+    model = make_model(run, used_features(run))
     model.attach_metrics(
         TaskMetrics(evaluation_metrics(model), group_columns(run, training=False)),
         TaskMetrics(training_metrics(model), group_columns(run, training=True)),
@@ -61,20 +61,10 @@ def build_model(run: RunConfig) -> Model:
     return model
 
 
-def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
-    """The model without its tables: for counting bytes, and for sharding."""
-    return _model(run, features, "meta")
-
-
-def _model(run: RunConfig, features: list[Feature], table_device: str | None) -> Model:
-    data = run.data_config
-    return build_model_of(
-        model_section(run),
-        features,
-        data.label_fields,
-        data.sample_weight_fields,
-        table_device=table_device,
-    )
+def make_model(run: RunConfig, features: list[Feature], table_device: str | None = None) -> Model:
+    """The model; on the device "meta" its tables are not allocated: for counting bytes, and for sharding."""
+    labels, weights = run.data_config.label_fields, run.data_config.sample_weight_fields
+    return build_model_of(model_section(run), features, labels, weights, table_device=table_device)
 
 
 def build_batch(
@@ -101,7 +91,6 @@ class ShardedModel:
     model: Model
     device: torch.device
     """Where batches have to be."""
-
     averages: DenseAverages | None = None
     """Running means of the dense parameters, where the run keeps them."""
 

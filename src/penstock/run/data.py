@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
 from penstock.data.chain import ByCost, ByRows, Chain, Shuffling, open_rows
 from penstock.data.cut import CostRules
@@ -29,12 +31,15 @@ from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
-from penstock.readers.sections import BadRows, DatasetType, ReadingSection
+from penstock.readers.sections import BadRows, DatasetType
 from penstock.readers.stream import RecordStream
 from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
-from penstock.run.run_config import DataConfig
+from penstock.run.build import build_parser
+from penstock.run.requirements import require_available
+from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.world import State, available_cores
+from penstock.runtime.memory import limit_of
+from penstock.runtime.world import State, World, available_cores
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
@@ -60,9 +65,16 @@ class DataSource:
         """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.survey.files}
 
+    def cut(self, data: DataConfig) -> ByRows | ByCost:
+        if self.cost is None or data.batch_cost_size is None:
+            return ByRows(data.batch_size, data.drop_remainder)
+        null_cost = None if isinstance(data.null_cost, str) else data.null_cost
+        size, rows = data.batch_cost_size, data.max_batch_rows
+        return ByCost(self.cost, CostRules(size, rows, data.oversize, null_cost, data.drop_remainder))
+
     def num_batches(self, data: DataConfig) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
-        cut = _cut_of(data, self)
+        cut = self.cut(data)
         return cut.num_batches(self.survey.num_rows) if isinstance(cut, ByRows) else None
 
 
@@ -87,17 +99,23 @@ def open_source(
     `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
     without it nothing is written.
     """
-    looked_at: dict[str, CostOf | SequenceLength] = {}
-    if not scoring:
-        looked_at = _looked_at(data, parser)
+    looked_at = {} if scoring else _looked_at(data, parser)
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
-    quarantine = _open_quarantine(data, files, beside)
+
+    def open_quarantine(files: Sequence[DataFile]) -> Quarantine | None:
+        """Where rows go that cannot be used; None where such a row is an error."""
+        if data.bad_rows is not BadRows.quarantine:
+            return None
+        path = None if beside is None else beside / "bad_rows.jsonl"
+        return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
+
+    quarantine = open_quarantine(files)
     wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
     surveyed = survey(data, files, wanted)
     _check_sampled_labels(data, surveyed, [*parser.label_fields, *parser.sample_weight_fields])
     if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
-        quarantine = _open_quarantine(data, surveyed.files, beside)
+        quarantine = open_quarantine(surveyed.files)
     parser = parser.of_files([file.path for file in surveyed.files])
     if surveyed.num_rows:  # types sampled from no rows say nothing
         parser.warm(surveyed.columns)
@@ -130,11 +148,11 @@ def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceL
     return found
 
 
-def _check_sampled_labels(reading: ReadingSection, survey: Survey, columns: Sequence[str]) -> None:
+def _check_sampled_labels(data: DataConfig, survey: Survey, columns: Sequence[str]) -> None:
     """Refuse labels and weights that samples made text of, with what to declare so that bad values are found."""
-    if dataset_type_of(reading, survey.files) not in _SAMPLED or not survey.num_rows:
+    if dataset_type_of(data, survey.files) not in _SAMPLED or not survey.num_rows:
         return
-    declared = {field.input_name for field in reading.resolved_input_fields() if field.input_type is not None}
+    declared = {field.input_name for field in data.resolved_input_fields() if field.input_type is not None}
     for name in columns:
         if name not in declared and pa.types.is_string(survey.columns.field(name).type):
             raise DataError.at(
@@ -144,14 +162,6 @@ def _check_sampled_labels(reading: ReadingSection, survey: Survey, columns: Sequ
                 file=survey.files[0].path if len(survey.files) == 1 else None,
                 column=name,
             )
-
-
-def _open_quarantine(data: DataConfig, files: Sequence[DataFile], beside: Path | None) -> Quarantine | None:
-    """Where rows go that cannot be used; None where such a row is an error."""
-    if data.bad_rows is not BadRows.quarantine:
-        return None
-    path = None if beside is None else beside / "bad_rows.jsonl"
-    return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
 
 
 def batch_rows(data: DataConfig) -> int:
@@ -199,24 +209,6 @@ def plan_data_path(
     return num_workers
 
 
-def training_chain(data: DataConfig, source: DataSource, num_shuffle_rows: int, shard: Shard) -> Chain:
-    """What the run file says of its training rows, as a Dataset would chain it."""
-    shuffling = None
-    if num_shuffle_rows:
-        shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
-    return Chain(Surveyed(source.survey), shard=shard, shuffling=shuffling, cut=_cut_of(data, source))
-
-
-def _cut_of(data: DataConfig, source: DataSource) -> ByRows | ByCost:
-    if source.cost is None or data.batch_cost_size is None:
-        return ByRows(data.batch_size, data.drop_remainder)
-    null_cost = None if isinstance(data.null_cost, str) else data.null_cost
-    return ByCost(
-        source.cost,
-        CostRules(data.batch_cost_size, data.max_batch_rows, data.oversize, null_cost, data.drop_remainder),
-    )
-
-
 def training_rows(
     data: DataConfig,
     source: DataSource,
@@ -227,7 +219,10 @@ def training_rows(
     as_views: bool = False,
 ) -> RecordStream:
     """Record batches to train on; `quality` sees how well they are mixed."""
-    chain = training_chain(data, source, num_shuffle_rows, shard)
+    shuffling = None
+    if num_shuffle_rows:
+        shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
+    chain = Chain(Surveyed(source.survey), shard=shard, shuffling=shuffling, cut=source.cut(data))
     return open_rows(chain, shares, as_views=as_views, quality=quality, quarantine=source.quarantine)
 
 
@@ -284,3 +279,54 @@ def resumed_state(
     if source.bucketing is not None:
         lengths = read_lengths(source.survey, shares.reader, source.bucketing)
     return state_for(states, source.survey.blocks, shard, lengths)
+
+
+MODES = ("train", "eval", "predict")
+
+
+def create_dataloader(
+    run: RunConfig,
+    mode: Literal["train", "eval", "predict"] = "train",
+    world: World | None = None,
+    states: Sequence[State] = (),
+) -> Prefetch[Batch]:
+    """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
+
+    "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
+    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states`
+    are what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there
+    are now.
+    """
+    if mode not in MODES:
+        raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
+    require_available(run)
+    if world is not None and not isinstance(world, World):
+        raise ConfigError(f"create_dataloader: world is {world!r}; give a penstock.World(rank, num_ranks)")
+    given: object = states  # whoever calls without types easily gives one state for a list
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(
+            f"create_dataloader: states is an object of type {type(states).__name__}; give a list with what "
+            "state_dict() gave on every rank, such as states=[state]"
+        )
+    data, is_training = run.data_config, mode == "train"
+    key = "train_input_path" if is_training else "eval_input_path"
+    files = find_files(getattr(run, key), key)
+    parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
+    source = open_source(data, files, parser, scoring=not is_training)
+    budget, shard = (
+        MemoryBudget(limit_of(run.memory)),
+        Shard() if world is None else Shard(world.rank, world.num_ranks),
+    )
+    if is_training:
+        num_shuffle_rows = shuffle_rows(data, source)
+        num_workers = plan_data_path(budget, data, source, num_shuffle_rows)
+        shares = StageShares.of(budget)
+        batches = training_batches(data, source, shares, num_shuffle_rows, shard, num_workers)
+    else:
+        share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+        shares = StageShares.of(budget)
+        size, pin_memory = data.resolved_eval_batch_size(), data.pin_memory and bool(parser.label_fields)
+        batches = scoring_batches(source, shares, batch_size=size, shard=shard, pin_memory=pin_memory)
+    if states:
+        batches.load_state_dict(resumed_state(states, source, shares, shard))
+    return batches

@@ -1,7 +1,6 @@
 """The command `eval`, as a function, and the evaluator that training uses on its way."""
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -126,7 +125,6 @@ class EvaluationResult:
     memory: MemoryReport
     num_bad_rows: int = 0
     """Rows of the evaluation data that cannot be used and were left out."""
-
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
 
@@ -170,21 +168,17 @@ def evaluate_checkpoint(
         bad_rows=None if source.quarantine is None else source.quarantine.path,
     )
     if result_filename:
-        write_result(ModelDir.of(run.model_dir).path / result_filename, result)
+        facts = {
+            "step": result.step,
+            "checkpoint": str(result.checkpoint),
+            "rows": evaluation.rows,
+            "num_bad_rows": result.num_bad_rows,
+            "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
+            "metrics": evaluation.metrics,
+            "losses": evaluation.losses,
+            **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
+        }
+        folder = ModelDir.of(run.model_dir)
+        text = json.dumps(finite(facts), indent=2, allow_nan=False) + "\n"
+        folder.write_text(folder.path / result_filename, text)
     return result
-
-
-def write_result(path: Path, result: EvaluationResult) -> None:
-    facts = {
-        "step": result.step,
-        "checkpoint": str(result.checkpoint),
-        "rows": result.evaluation.rows,
-        "num_bad_rows": result.num_bad_rows,
-        "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
-        "metrics": result.evaluation.metrics,
-        "losses": result.evaluation.losses,
-        **({"remarks": result.evaluation.remarks} if result.evaluation.remarks else {}),
-    }
-    staging = path.with_name(f".{path.name}.tmp")
-    staging.write_text(json.dumps(finite(facts), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(staging, path)

@@ -12,7 +12,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.config.write import section_data
-from penstock.observe.numbers import counted
+from penstock.observe.summary import counted
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.merging import merge as merge_files
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy

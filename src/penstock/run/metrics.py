@@ -1,6 +1,6 @@
 """The metrics of a run as objects, and the memory they get."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from penstock.config.errors import BudgetExceeded
@@ -28,8 +28,13 @@ MAX_PART_OF_REST = 4
 
 def group_columns(run: RunConfig, *, training: bool) -> dict[str, str]:
     """The data column of every grouping_key: that of the feature of this name, or else the one called so."""
-    keys = list(dict.fromkeys(_grouping_keys(model_section(run), training)))
-    return columns_of(run, keys)
+    model, keys = model_section(run), []
+    tasks: list[ModelConfig | TowerOptions] = [model, *model.task_towers]
+    for task in tasks:
+        sections: Sequence[Section] = task.train_metrics if training else task.metrics
+        chosen = [section.chosen("metric") for section in sections]
+        keys += [getattr(each[1], "grouping_key", None) for each in chosen if each is not None]
+    return columns_of(run, list(dict.fromkeys(filter(None, keys))))
 
 
 def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
@@ -37,17 +42,6 @@ def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
     named = [config for config in run.feature_configs if set(feature_names(config)) & set(names)]
     inputs = {feature.name: feature.inputs for feature in build_features(named, run.data_config)}
     return {name: inputs[name][0] if name in inputs else name for name in names}
-
-
-def _grouping_keys(model: ModelConfig, training: bool) -> Iterator[str]:
-    tasks: list[ModelConfig | TowerOptions] = [model, *model.task_towers]
-    for task in tasks:
-        sections: Sequence[Section] = task.train_metrics if training else task.metrics
-        for section in sections:
-            chosen = section.chosen("metric")
-            key = getattr(chosen[1], "grouping_key", None) if chosen is not None else None
-            if key:
-                yield key
 
 
 def evaluation_metrics(model: Model) -> dict[str, BoundMetric]:
@@ -90,10 +84,12 @@ def share_metrics(
     largest = max(needs, key=lambda key: needs[key].min_bytes)
     left = max(0, budget.unshared_bytes)
     if least > left:
+        metric = metrics[largest].metric
+        keeps_all: bool = getattr(getattr(metric, "metric", metric), "exact", False)
         raise BudgetExceeded(
             f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
             f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
-            f"leave out {'exact of ' * is_exact(metrics[largest])}{section}.{metrics[largest].name}, "
+            f"leave out {'exact of ' * keeps_all}{section}.{metrics[largest].name}, "
             "or raise memory.limit"
         )
     total = max(least, min(ample, left // MAX_PART_OF_REST))
@@ -108,8 +104,3 @@ def bound_metrics(metrics: Mapping[str, BoundMetric], share: Share | None, num_r
     needs = {key: needs_of(bound.metric, num_rows, bound.num_classes) for key, bound in metrics.items()}
     for key, limit_bytes in divided(needs, share.limit_bytes).items():
         hold_within(metrics[key].metric, limit_bytes, num_rows)
-
-
-def is_exact(bound: BoundMetric) -> bool:
-    """Whether a metric keeps every row, though it could do with less."""
-    return getattr(getattr(bound.metric, "metric", bound.metric), "exact", False)

@@ -13,7 +13,7 @@ from penstock.models.model import Model
 from penstock.observe.memory_use import StageUse, planned_use
 from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sparse import table_parameters
-from penstock.run.build import build_parser, unallocated_model
+from penstock.run.build import build_parser, make_model
 from penstock.run.data import DataSource, batch_rows, find_files, open_source, plan_data_path, shuffle_rows
 from penstock.run.metrics import (
     METRICS,
@@ -64,10 +64,6 @@ class TrainingPlan:
     grouping_columns: tuple[str, ...] = ()
     """Columns by which metrics group rows, in training and in evaluation."""
 
-    @property
-    def workers_text(self) -> str:
-        return str(self.num_workers or "none: parsing is done in a thread of this process")
-
 
 def plan_training(
     run: RunConfig,
@@ -84,7 +80,7 @@ def plan_training(
     source = source_of(run, "train_input_path", beside)
     evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
     torch.manual_seed(train.seed)
-    model = unallocated_model(run, list(source.parser.features))
+    model = make_model(run, list(source.parser.features), "meta")
     num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
     budget = MemoryBudget(limit_of(run.memory))
     if num_shuffle_rows:
@@ -108,10 +104,9 @@ def plan_training(
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
-    num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
-    return (
-        source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
-    )
+    num_rows, num_steps = source.survey.num_rows, run.eval_config.num_steps
+    batch_size = run.data_config.resolved_eval_batch_size()
+    return num_rows if num_steps is None else min(num_rows, num_steps * batch_size)
 
 
 def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:
@@ -152,31 +147,25 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
     """Bytes of tables, dense parameters and the state of their optimizers."""
     tables = dict(table_parameters(model))
-    table_bytes = sum(table.nbytes + _state_bytes(table, train) for table in tables.values())
-    dense = [parameter.nbytes for name, parameter in model.named_parameters() if name not in tables]
+    table_bytes = sum(table.nbytes for table in tables.values())
+    dense_bytes = sum(parameter.nbytes for name, parameter in model.named_parameters() if name not in tables)
     if train is None:
-        return table_bytes + sum(dense)
-    return table_bytes + sum(dense) * dense_copies(train.dense_optimizer)
+        return table_bytes + dense_bytes
+    section = train.sparse_optimizer
+    chosen = None if section is None else section.chosen("optimizer")
+    if chosen is not None:
+        per_weight = chosen[1].state_per_weight
+        for table in tables.values():
+            table_bytes += table.shape[0] * 4 if per_weight is None else int(table.nbytes * per_weight)
+    return table_bytes + dense_bytes * dense_copies(train.dense_optimizer)
 
 
 def dense_copies(section: DenseOptimizer) -> int:
     """How often a dense parameter is there, with what optimizers keep beside it; as the hungriest part asks for."""
     chosen = [options.chosen("optimizer") for options in (section, *section.part_optimizers)]
     has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in chosen if each is not None)
-    return (
-        DENSE_COPIES
-        + (AMSGRAD_COPIES if has_amsgrad else 0)
-        + (AVERAGE_COPIES if section.ema is not None else 0)
-    )
-
-
-def _state_bytes(table: torch.Tensor, train: TrainConfig | None) -> int:
-    section = None if train is None else train.sparse_optimizer
-    chosen = None if section is None else section.chosen("optimizer")
-    if chosen is None:
-        return 0
-    per_weight = chosen[1].state_per_weight
-    return int(table.nbytes * per_weight) if per_weight is not None else table.shape[0] * 4
+    copies = DENSE_COPIES + (AMSGRAD_COPIES if has_amsgrad else 0)
+    return copies + (AVERAGE_COPIES if section.ema is not None else 0)
 
 
 def step_bytes(model: Model, batch_size: int) -> int:
@@ -218,5 +207,5 @@ def plan(run: RunConfig) -> PlanResult:
         num_blocks=len(survey.blocks),
         shuffle_rows=planned.num_shuffle_rows,
         batches_per_epoch=planned.source.num_batches(run.data_config),
-        num_workers=planned.workers_text,
+        num_workers=str(planned.num_workers or "none: parsing is done in a thread of this process"),
     )

@@ -10,7 +10,7 @@ from penstock.config.nearest import hint
 from penstock.data.memory_plan import share_model
 from penstock.distributed.state import load_averages
 from penstock.export.sections import ExportConfig
-from penstock.run.build import ShardedModel, shard_model, unallocated_model, used_features
+from penstock.run.build import ShardedModel, make_model, shard_model, used_features
 from penstock.run.feature_meaning import require_same_meaning
 from penstock.run.plan import model_bytes, step_bytes
 from penstock.run.requirements import scores_by_averages
@@ -58,14 +58,19 @@ def checkpoint_at(path: Path, key: str) -> Checkpoint:
         export = load_run(folder.run_file).export_config if word == "best" else ExportConfig()
         return checkpoint_of_run(folder, word, export)
     if path.name.startswith("step-") or (path / MANIFEST_NAME).exists():
-        _require_known_step(path, key)
-        return CheckpointStore(path.parent).open(path)
-    raise CheckpointError(f"{key}: {_why_not(path)}; give {FORMS}")
-
-
-def means_a_checkpoint(path: Path) -> bool:
-    """Whether something is there, or a word behind the folder of a run asks for it."""
-    return path.exists() or _run_and_word(path)[0] is not None
+        store = CheckpointStore(path.parent)
+        steps = [f"step-{step}" for step in store.all_steps()]
+        if not path.exists() and steps:
+            raise CheckpointError(f"{key}: '{path.parent}' has no '{path.name}'; {hint(path.name, steps)}")
+        return store.open(path)
+    problem = f"there is no '{path}'"
+    if path.is_dir():
+        problem = f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
+    elif path.exists():
+        problem = f"'{path}' is a file"
+    elif str(path) in WORDS:
+        problem = f"'{path}' does not say of which run"
+    raise CheckpointError(f"{key}: {problem}; give {FORMS}")
 
 
 def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
@@ -75,22 +80,6 @@ def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
     run = run.parent if run.name == "checkpoints" else run
     folder = ModelDir(run)
     return (folder, word) if folder.checkpoints.is_dir() else (None, None)
-
-
-def _require_known_step(path: Path, key: str) -> None:
-    steps = [f"step-{step}" for step in CheckpointStore(path.parent).all_steps()]
-    if not path.exists() and steps:
-        raise CheckpointError(f"{key}: '{path.parent}' has no '{path.name}'; {hint(path.name, steps)}")
-
-
-def _why_not(path: Path) -> str:
-    if path.is_dir():
-        return f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
-    if path.exists():
-        return f"'{path}' is a file"
-    if str(path) in WORDS:
-        return f"'{path}' does not say of which run"
-    return f"there is no '{path}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +97,7 @@ def open_scoring(run: RunConfig, which: str | None, session: Session, batch_size
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
         require_same_meaning(checkpoint, run)
-        model = unallocated_model(run, used_features(run))
+        model = make_model(run, used_features(run), "meta")
         budget = MemoryBudget(limit_of(run.memory))
         share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
         sharded = shard_model(model, None, session.world)
@@ -119,14 +108,11 @@ def open_scoring(run: RunConfig, which: str | None, session: Session, batch_size
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
-    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked.
-
-    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
-    """
+    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked."""
     folder = ModelDir.of(run.model_dir)
     if which is None or which in WORDS:
         return checkpoint_of_run(folder, which, run.export_config)
-    if means_a_checkpoint(Path(which)):
+    if Path(which).exists() or _run_and_word(Path(which))[0] is not None:
         return checkpoint_at(Path(which), "--checkpoint_path")
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)

@@ -109,15 +109,13 @@ def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training
     saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return
+    case = "the files are those of before, which were read to their end; they are trained again"
     if 0 < training.progress.epoch_steps != training.source.num_batches(run.data_config):
-        logger.warning(
-            "--new_data: the run stopped in the middle of these files, which are now read from their first row "
-            "again; --continue_train would go on where it stopped"
+        case = (
+            "the run stopped in the middle of these files, which are now read from their first row again; "
+            "--continue_train would go on where it stopped"
         )
-    else:
-        logger.warning(
-            "--new_data: the files are those of before, which were read to their end; they are trained again"
-        )
+    logger.warning("--new_data: %s", case)
 
 
 def _report_other_settings(checkpoint: Checkpoint, run: RunConfig, folder: ModelDir, new_data: bool) -> None:
@@ -183,15 +181,13 @@ def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, 
             continue
         if len(words) != 2:
             raise ConfigError.at(KEY, f"{path}, line {number}: has {len(words)} words; write 'current old'")
-        name = _known(words[0], current, f"{path}, line {number}: the model has no parameter")
-        if name in found:
+        names = []
+        for word, known, side in zip(words, (current, old), ("model", "checkpoint"), strict=True):
+            if word not in known and _MODEL + word not in known:
+                problem = f"the {side} has no parameter '{word}'; {hint(_MODEL + word, known)}"
+                raise ConfigError.at(KEY, f"{path}, line {number}: {problem}")
+            names.append(word if word in known else _MODEL + word)
+        if names[0] in found:
             raise ConfigError.at(KEY, f"{path}, line {number}: '{words[0]}' is there already")
-        found[name] = _known(words[1], old, f"{path}, line {number}: the checkpoint has no parameter")
+        found[names[0]] = names[1]
     return found
-
-
-def _known(name: str, known: list[str], problem: str) -> str:
-    for candidate in (name, _MODEL + name):
-        if candidate in known:
-            return candidate
-    raise ConfigError.at(KEY, f"{problem} '{name}'; {hint(_MODEL + name, known)}")

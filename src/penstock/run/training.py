@@ -93,8 +93,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
         rates = LearningRates(scheduled)
         metrics, metrics_share = training_metrics(model, session.peers), budget.shares.get(TRAIN_METRICS)
         bound_metrics(metrics, metrics_share, batch_rows(data))
-        warn_of_windows(train, model)
-        warn_of_cuts(model, data.shuffle)
+        warn_of_metrics(train, model, data.shuffle)
         scaling = None
         if train.mixed_precision == "FP16":
             section = train.grad_scaler or GradScaler()
@@ -109,6 +108,13 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
             clip=gradient_clipper(train.grad_clipping, parameters.values()),
             follow=sharded.averages.update if sharded.averages is not None else lambda: None,
         )
+        total_steps = train.num_steps
+        if total_steps is None and (epoch_batches := source.num_batches(data)) is not None:
+            total_steps = epoch_batches * (train.num_epochs or 0)
+        save = Every(steps=train.save_checkpoints_steps or None, epochs=train.save_checkpoints_epochs or None)
+        # Evaluation follows every save unless eval_steps says otherwise.
+        evaluate = Every(steps=train.eval_steps) if train.eval_steps else save
+        log, end = Every(steps=train.log_step_count_steps), End(train.num_steps, train.num_epochs)
         yield Training(
             sharded=sharded,
             dense_optimizer=dense_optimizer,
@@ -118,11 +124,11 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
             source=source,
             evaluation_source=plan.evaluation_source,
             progress=TrainingProgress(),
-            timetable=timetable_of(train),
+            timetable=Timetable(end, save, evaluate, log),
             budget=budget,
             num_shuffle_rows=plan.num_shuffle_rows,
             shard=shard,
-            total_steps=total_steps(train, source.num_batches(data)),
+            total_steps=total_steps,
             quality=quality,
             early_stop=EarlyStop.of(train.early_stopping, model_section(run).loss_names()),
             scaling=scaling,
@@ -130,39 +136,20 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
         )
 
 
-def warn_of_windows(train: TrainConfig, model: Model) -> None:
-    """Say when a log line would show a train metric in the middle of its window."""
+def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
+    """Warn of a metric in the middle of its window, and of one that compares rows that are neighbours in the data."""
     decay_steps = [config.decay_step for task in model.tasks for config in task.train_metrics]
     misfit = window_misfit(train.log_step_count_steps, decay_steps)
     if misfit is not None:
         logger.warning("train_config: %s", misfit)
-
-
-def warn_of_cuts(model: Model, shuffled: bool) -> None:
-    """Say when a metric compares rows of one batch only, and these are neighbours in the data."""
-    if shuffled:
-        return
-    for task in model.tasks:
-        for key in ("metrics", "train_metrics"):
-            if any(config.xauc is not None and config.xauc.in_batch for config in getattr(task, key)):
-                logger.warning(
-                    "%s.%s: xauc with in_batch compares rows that lie side by side in the data, and "
-                    "data_config.shuffle is off; shuffle them, or leave in_batch out",
-                    task.path,
-                    key,
-                )
-
-
-def total_steps(train: TrainConfig, batches_per_epoch: int | None) -> int | None:
-    """Steps of the whole run; None where the rows are not counted before they are read."""
-    if train.num_steps is not None or batches_per_epoch is None:
-        return train.num_steps
-    return batches_per_epoch * (train.num_epochs or 0)
-
-
-def timetable_of(train: TrainConfig) -> Timetable:
-    """When to end, log, save and evaluate; evaluation follows every save unless eval_steps says otherwise."""
-    save = Every(steps=train.save_checkpoints_steps or None, epochs=train.save_checkpoints_epochs or None)
-    evaluate = Every(steps=train.eval_steps) if train.eval_steps else save
-    log = Every(steps=train.log_step_count_steps)
-    return Timetable(End(train.num_steps, train.num_epochs), save, evaluate, log)
+    for path, configs in [
+        (f"{task.path}.{key}", getattr(task, key))
+        for task in model.tasks
+        for key in ("metrics", "train_metrics")
+    ]:
+        if not shuffled and any(config.xauc is not None and config.xauc.in_batch for config in configs):
+            logger.warning(
+                "%s: xauc with in_batch compares rows that lie side by side in the data, and "
+                "data_config.shuffle is off; shuffle them, or leave in_batch out",
+                path,
+            )
