@@ -203,27 +203,24 @@ class State(Brier):
 """
 
 
-@pytest.mark.parametrize("command", ["check", "train"])
 @pytest.mark.parametrize(
-    ("name", "problem", "metrics", "end"),
+    ("command", "name", "problem", "metrics"),
     [
-        ("Update", "NameError: name 'pred' is not defined", "metrics", "}]"),
-        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "metrics", "}]"),
-        ("Update", "NameError: name 'pred' is not defined", "train_metrics", ", decay_step: 9}]"),
-        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "train_metrics", "}]"),
-        ("State", "AttributeError: 'State' object has no attribute 'totl'", "train_metrics", "}]"),
+        ("train", "Update", "NameError: name 'pred' is not defined", "metrics"),
+        ("check", "Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "metrics"),
+        ("check", "Update", "NameError: name 'pred' is not defined", "train_metrics"),
+        ("train", "Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "train_metrics"),
+        ("check", "State", "AttributeError: 'State' object has no attribute 'totl'", "train_metrics"),
     ],
 )
-def test_a_typo_in_a_metric_is_told_by_check_as_by_train(
-    desk, monkeypatch, command, name, problem, metrics, end
-):
+def test_a_typo_in_a_metric_is_told_by_check_as_by_train(desk, monkeypatch, command, name, problem, metrics):
     (desk.folder / "typo.py").write_text(METRICS_WITH_A_TYPO)
     monkeypatch.syspath_prepend(str(desk.folder))
     monkeypatch.delitem(sys.modules, "typo", raising=False)
     desk.write_run(
         (
             "  metrics: [{auc: {}}]\n",
-            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}{end}\n',
+            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}}}]\n',
         ),
         ("  num_epochs: 1\n", "  num_epochs: 1\n  log_step_count_steps: 1\n"),
     )

@@ -8,8 +8,7 @@ import pytest
 from penstock.checkpoint import CheckpointStore
 from penstock.run.evaluate import evaluate_checkpoint
 from penstock.run.run_file import load_run
-from penstock.training.best import EarlyStop, marked_step
-from penstock.training.sections import EarlyStopping
+from penstock.training.best import marked_step
 from tests.run.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
 
 WORSE = {
@@ -63,20 +62,14 @@ def test_what_comes_after_takes_the_best_unless_told_otherwise(desk, whole):
     assert evaluate_checkpoint(run).evaluation.losses == pytest.approx(whole.losses)
 
 
-def test_the_best_stays_though_only_the_newest_is_kept(desk):
-    result = trained(desk, WORSE | {"train_config.keep_checkpoint_max": 1})
+def test_the_best_stays_though_only_the_newest_is_kept_and_it_was_not_its_turn(desk):
+    rarely = {"train_config.save_checkpoints_steps": 0, "train_config.eval_steps": 1}
+
+    result = trained(desk, WORSE | rarely | {"train_config.keep_checkpoint_max": 1})
 
     steps = CheckpointStore(result.checkpoint.parent).steps()
     assert {result.restored_step, result.steps} <= set(steps)
     assert len(steps) <= 3  # export_config may have a best of its own
-
-
-def test_the_best_is_saved_though_it_was_not_its_turn(desk):
-    rarely = {"train_config.save_checkpoints_steps": 0, "train_config.eval_steps": 1}
-
-    result = trained(desk, WORSE | rarely)
-
-    assert (result.checkpoint / "manifest.json").exists()
     assert best_of(result.model_dir)[0] == result.restored_step
 
 
@@ -123,9 +116,8 @@ def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
     assert log_of(result.model_dir)[-1]["restored_step"] is None
 
 
-@pytest.mark.parametrize("killed_after", [1, 3])
-def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
-    trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": killed_after})
+def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
+    trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": 3})
     (desk.folder / "run/best.json").unlink()
 
     resumed = trained(desk, WORSE, resume=True)
@@ -135,19 +127,3 @@ def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
     assert [record["losses"] for record in evaluations(resumed.model_dir)] == [
         record["losses"] for record in evaluations(whole.model_dir)
     ]
-
-
-@pytest.mark.parametrize(
-    ("section", "larger"),
-    [
-        ({"metric": "auc"}, True),
-        ({"metric": "log_loss"}, False),
-        ({"metric": "binary_cross_entropy"}, False),
-        ({"metric": "binary_cross_entropy", "mode": "max"}, True),
-    ],
-)
-def test_the_name_of_a_metric_says_which_way_is_better(section, larger):
-    stop = EarlyStop.of(EarlyStopping(**section), ["binary_cross_entropy"])
-
-    assert stop.larger_is_better is larger
-    assert EarlyStop.of(None, []) is None

@@ -331,32 +331,30 @@ def _profile(surveyed: Survey, look: DataLook) -> DataProfile:
 
 def _survey_agreeing(reading: ReadingSection, files: Sequence[DataFile]) -> tuple[Survey, list[str]]:
     """A survey of the files that have the columns and types of the first, and a warning about the others."""
+
+    def difference(schema: pa.Schema, file: DataFile) -> str | None:
+        first_name, name = os.path.basename(files[0].path), os.path.basename(file.path)
+        for column in schemas[0]:
+            if column.name not in schema.names:
+                return f"column '{column.name}' of {first_name} is not in {name}"
+            kind = schema.field(column.name).type
+            if kind != column.type:
+                return f"column '{column.name}' is {column.type} in {first_name} but {kind} in {name}"
+        return None
+
     try:
         return survey(reading, files, Wanted()), []
     except DataError:
-        if len(files) == 1:
-            raise
         # A file that cannot be read at all is reported here, alone.
         schemas = [survey(reading, [file], Wanted()).columns for file in files]
-        same = [file for file, schema in zip(files, schemas, strict=True) if schema.equals(schemas[0])]
-        if len(same) == len(files):
+        differences = [difference(*each) for each in zip(schemas, files, strict=True)]
+        found = next(filter(None, differences), None)
+        if found is None:
             raise
-    first, other = schemas[0], next(schema for schema in schemas if not schema.equals(schemas[0]))
-    first_name, other_name = (os.path.basename(files[schemas.index(each)].path) for each in (first, other))
-    difference = f"the columns of {other_name} have another order than those of {first_name}"
-    for name in dict.fromkeys([*first.names, *other.names]):
-        if name not in other.names:
-            difference = f"column '{name}' of {first_name} is not in {other_name}"
-        elif name not in first.names:
-            difference = f"column '{name}' of {other_name} is not in {first_name}"
-        elif first.field(name).type != other.field(name).type:
-            kinds = first.field(name).type, other.field(name).type
-            difference = f"column '{name}' is {kinds[0]} in {first_name} but {kinds[1]} in {other_name}"
-        else:
-            continue
-        break
+    same = [file for file, other in zip(files, differences, strict=True) if other is None]
     left_out = (
         f"{len(files) - len(same):,} of {len(files):,} files differ from the first and were left out here"
     )
-    warning = f"{difference}; {left_out}; write all with the same columns and types"
-    return survey(reading, same, Wanted()), [warning]
+    return survey(reading, same, Wanted()), [
+        f"{found}; {left_out}; write all with the same columns and types"
+    ]

@@ -3,18 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from penstock.config.sizes import GIB, MIB
 from penstock.observe.memory_use import StageUse
 from penstock.observe.summary import (
     check_summary,
-    demo_summary,
     evaluation_summary,
     plan_summary,
     prediction_summary,
     training_summary,
 )
 from penstock.run.check import CheckResult
-from penstock.run.demo import DemoResult
 from penstock.run.evaluate import EvaluationResult
 from penstock.run.plan import PlanResult
 from penstock.run.predict import PredictionResult
@@ -68,75 +68,57 @@ def test_training():
     ]
 
 
-def test_a_shuffled_training_says_how_well_rows_were_mixed():
-    shuffled = replace(TRAINED, shuffle={"block_coverage": 0.873, "label_autocorrelation": 0.0123})
-
-    assert training_summary(shuffled).splitlines()[2] == (
-        "shuffle   a batch draws on 87% of the blocks that an ideal shuffle would; "
-        "neighbouring labels correlate by 0.012"
-    )
+STOPPED = {"restored_step": 10, "stopped_because": "auc got no better in 2 evaluations"}
 
 
-def test_training_that_was_stopped_says_how_to_go_on():
-    assert training_summary(replace(TRAINED, exit_code=130)).splitlines()[-1] == (
-        "stopped   by a signal; saved. Go on with --continue_train"
-    )
-
-
-def restored_line(**facts):
-    lines = training_summary(replace(TRAINED, **facts)).splitlines()
-    return next((line for line in lines if line.startswith("restored")), None)
-
-
-def test_training_that_went_back_to_its_best_step_says_whether_it_had_stopped_early():
-    assert restored_line() is None
-    assert restored_line(restored_step=10, stopped_because="auc got no better in 2 evaluations") == (
-        "restored  step-10, which eval and predict take"
-    )
-    assert restored_line(restored_step=10) == (
-        "restored  step-10, the best one, after a run to its end; eval and predict take it"
-    )
-
-
-def test_training_that_had_nothing_to_do():
-    summary = training_summary(
-        replace(TRAINED, seconds=0.0, trained_rows=0, metrics={}, losses={}, evaluated_step=None)
-    )
-
-    assert "speed" not in summary
-    assert "eval      nothing was evaluated" in summary
-
-
-def test_an_evaluation_of_an_earlier_step_says_so():
-    assert "eval      of step 10: binary_cross_entropy 0.5000  auc 0.7500\n" in training_summary(
-        replace(TRAINED, evaluated_step=10)
-    )
+@pytest.mark.parametrize(
+    ("facts", "index", "line"),
+    [
+        (
+            {"shuffle": {"block_coverage": 0.873, "label_autocorrelation": 0.0123}},
+            2,
+            (
+                "shuffle   a batch draws on 87% of the blocks that an ideal shuffle would; "
+                "neighbouring labels correlate by 0.012"
+            ),
+        ),
+        ({"exit_code": 130}, -1, "stopped   by a signal; saved. Go on with --continue_train"),
+        (STOPPED, 2, "restored  step-10, which eval and predict take"),
+        (
+            {"restored_step": 10},
+            1,
+            "restored  step-10, the best one, after a run to its end; eval and predict take it",
+        ),
+        ({"evaluated_step": None, "trained_rows": 0}, 1, "eval      nothing was evaluated"),
+        ({"evaluated_step": 10}, 2, "eval      of step 10: binary_cross_entropy 0.5000  auc 0.7500"),
+        (
+            {"num_bad_rows": 3, "bad_rows": Path("run/bad_rows.jsonl")},
+            1,
+            "bad rows  3 rows left out as unusable; see run/bad_rows.jsonl",
+        ),
+    ],
+)
+def test_what_else_there_is_to_say_of_a_training(facts, index, line):
+    assert training_summary(replace(TRAINED, **facts)).splitlines()[index] == line
 
 
 def test_a_demonstration_stands_beside_the_best_attainable():
-    assert demo_summary(DemoResult(TRAINED, attainable_auc=0.8)).splitlines()[0] == (
+    assert training_summary(TRAINED, attainable_auc=0.8).splitlines()[0] == (
         "test AUC  0.7500, where 0.8000 is the best that any model can reach on these rows"
     )
 
 
 def test_evaluation():
-    result = EvaluationResult(CHECKPOINT, 20, Evaluation({"auc": 0.75}, {"loss": 0.5}, 2_000), 1.5, MEMORY)
+    evaluation = Evaluation({"auc": 0.75}, {"loss": 0.5}, 2_000)
+    result = EvaluationResult(CHECKPOINT, 20, evaluation, 1.5, MEMORY, num_bad_rows=1)
 
     assert evaluation_summary(result).splitlines() == [
         "checkpoint  run/checkpoints/step-20",
         "rows        2,000 in 1.5 s",
+        "bad rows    1 row left out as unusable",
         "eval        loss 0.5000  auc 0.7500",
         f"memory      {MEMORY_LINE}",
     ]
-
-
-def test_training_and_evaluation_tell_rows_that_were_left_out_in_the_same_words():
-    evaluated = EvaluationResult(CHECKPOINT, 20, Evaluation({}, {}, 2_000), 1.5, MEMORY)
-    aside = {"num_bad_rows": 3, "bad_rows": Path("run/data/eval/bad_rows.jsonl")}
-
-    line = "3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
-    assert training_summary(replace(TRAINED, **aside)).splitlines()[1] == f"bad rows  {line}"
-    assert evaluation_summary(replace(evaluated, **aside)).splitlines()[2] == f"bad rows    {line}"
 
 
 def test_prediction():
