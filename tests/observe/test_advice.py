@@ -32,10 +32,6 @@ CASES = {
         replace(PARSING, free_bytes=100 * MIB),
         f"{PARSE}{WORKERS}: 2 would take about 230MiB more, which needs memory.limit raised by 130MiB",
     ),
-    "parsing, with one worker: only the second one costs": (
-        replace(PARSING, num_workers=1),
-        f"{PARSE}{WORKERS}: 2 would take about 115MiB more",
-    ),
     "parsing, on every core": (
         replace(PARSING, num_workers=4),
         f"{PARSE}all cores parse already: give the run more of them, or fewer and simpler features",
@@ -72,14 +68,6 @@ CASES = {
             "batches of 256 rows are too small for the work that each one costs; "
             "data_config.batch_size: 1024 would take about 120.2MiB more"
         ),
-    ),
-    "small batches, whose rows take the time": (
-        replace(PARSING, batch_rows=1024),
-        f"{PARSE}{WORKERS}: 2 would take about 230MiB more",
-    ),
-    "small batches, and a core is left": (
-        replace(PARSING, batch_rows=1024, num_workers=3),
-        f"{PARSE}{WORKERS}: 4 would take about 115MiB more",
     ),
     "small batches, and every core parses": (
         replace(PARSING, batch_rows=1024, num_workers=4),

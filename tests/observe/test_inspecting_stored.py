@@ -50,20 +50,6 @@ def test_each_array_of_a_batch_file(batch_file):
     ]
 
 
-def test_for_people(batch_file):
-    lines = inspect(batch_file).as_text().splitlines()
-
-    assert lines[:2] == ["batch file (native)", "  samples: 2"]
-    assert "  heads: move, unit" in lines
-    assert [line.split() for line in lines[-6:-1]] == [
-        ["array", "shape", "dtype", "bytes", "min", "max"],
-        ["strategic_features", "2", "x", "2", "float32", "16B", "-2", "3"],
-        ["labels_move", "2", "int16", "4B", "1", "7"],
-        ["masks_move", "2", "x", "3", "int8", "6B", "0", "1"],
-        ["labels_unit", "2", "int16", "4B", "0", "40"],
-    ]
-
-
 def test_a_store_says_it_by_split(tmp_path):
     write_batches(tmp_path / "batches")
     merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(SplitShares(), shuffle=True, seed=3))

@@ -37,17 +37,6 @@ def test_a_folder_of_parquet_files_is_one_data_set(parquet_folder):
     assert (tags["distinct"], tags["min"], tags["max"], tags["mean_length"]) == (3, 1, 3, 1.0)
 
 
-def test_for_people(parquet_folder):
-    lines = inspect(parquet_folder).as_text().splitlines()
-
-    assert lines[:4] == ["Parquet files", "  files: 2", "  rows: 8", "  row groups: 3"]
-    assert [line.split() for line in lines[-3:]] == [
-        ["column", "type", "nulls", "distinct", "min", "max", "length"],
-        ["id", "int64", "50.0%", "2", "1", "3"],
-        ["tags", "list<int64>", "25.0%", "3", "1", "3", "1.0"],
-    ]
-
-
 def test_of_large_data_some_rows_are_looked_at_unless_all_are_asked_for(parquet_folder, monkeypatch):
     monkeypatch.setattr(profile, "WHOLE_BYTES", 1)
     monkeypatch.setattr(profile, "_MAX_PIECE_ROWS", 1)

@@ -8,15 +8,11 @@ import pytest
 from penstock.config.sizes import GIB, MIB
 from penstock.observe.memory_use import StageUse
 from penstock.observe.summary import (
-    check_summary,
     evaluation_summary,
-    plan_summary,
     prediction_summary,
     training_summary,
 )
-from penstock.run.check import CheckResult
 from penstock.run.evaluate import EvaluationResult
-from penstock.run.plan import PlanResult
 from penstock.run.predict import PredictionResult
 from penstock.run.train import TrainResult
 from penstock.runtime.memory import MemoryReport
@@ -129,49 +125,4 @@ def test_prediction():
         "rows        2,000 in 1.5 s",
         f"memory      {MEMORY_LINE}",
         "written     scores.parquet",
-    ]
-
-
-def test_check():
-    result = CheckResult(
-        num_files=3,
-        num_columns=5,
-        num_parameters=12_345,
-        first_rows=512,
-        first_loss=0.6931,
-        limit_bytes=GIB,
-        planned_bytes={"process": 400 * MIB, "reader": 64 * MIB},
-    )
-
-    assert check_summary(result).splitlines() == [
-        "data         3 files, 5 columns read",
-        "model        12,345 parameters",
-        "first batch  512 rows, loss 0.6931",
-        "memory       limit 1GiB; planned: process 400MiB, reader 64MiB",
-        "check        all good; nothing was written",
-    ]
-
-
-def test_a_plan():
-    result = PlanResult(
-        limit_bytes=GIB,
-        stages=[StageUse("process", 400 * MIB), StageUse("free", 600 * MIB)],
-        num_files=1,
-        num_rows=1_000_000,
-        row_bytes=157,
-        num_blocks=16,
-        shuffle_rows=4096,
-        batches_per_epoch=489,
-        num_workers="none",
-    )
-
-    assert plan_summary(result).splitlines() == [
-        "data     1,000,000 rows of about 157 bytes, in 1 file and 16 blocks",
-        "batches  489 an epoch",
-        "shuffle  in windows of 4,096 rows",
-        "workers  none",
-        "limit    1GiB",
-        "plan     stage    planned  set by",
-        "         process   400MiB  memory.limit",
-        "         free      600MiB  memory.limit",
     ]

@@ -12,7 +12,7 @@ from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.metrics.xauc import XAUC
-from penstock.run.metrics import (
+from penstock.run.build import (
     bound_metrics,
     evaluation_metrics,
     group_columns,

@@ -5,7 +5,7 @@ import pytest
 from penstock.checkpoint import CheckpointStore
 from penstock.config.difference import changed_settings
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.run.resume import read_param_map, saved_shuffle_rows
+from penstock.run.restore import read_param_map, saved_shuffle_rows
 from penstock.training.model_dir import ModelDir
 from tests.run.training_runs import trained
 
@@ -204,11 +204,6 @@ def test_a_wrong_line_is_named(tmp_path, lines, problem):
 
     assert str(caught.value).startswith("train_config.fine_tune_ckpt_param_map: ")
     assert problem in str(caught.value)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match=r"fine_tune_ckpt_param_map: '.*no.txt' cannot be read"):
-        read_param_map(tmp_path / "no.txt", CURRENT, OLD)
 
 
 BEFORE = {

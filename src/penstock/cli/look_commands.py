@@ -34,14 +34,13 @@ def check(
     with one_line_errors(run_file):
         keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
         run = options.load(run_file, keys, sets, edit_config_json, strict)
-        from penstock.observe.summary import check_summary
         from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
         if is_for_preparation(run):
             print("\n".join(preview_lines(check_preparation(run))))
         else:
-            print(check_summary(check_run(run)))
+            print(check_run(run))
 
 
 def plan(
@@ -58,10 +57,9 @@ def plan(
     with one_line_errors(run_file):
         keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
         run = options.load(run_file, keys, sets, edit_config_json, strict)
-        from penstock.observe.summary import plan_summary
         from penstock.run.plan import plan as plan_run
 
-        print(plan_summary(plan_run(run)))
+        print(plan_run(run))
 
 
 def report(

@@ -9,9 +9,7 @@ from penstock.observe.memory_use import use_lines, what_to_lower
 from penstock.runtime.memory import MemoryReport
 
 if TYPE_CHECKING:
-    from penstock.run.check import CheckResult
     from penstock.run.evaluate import EvaluationResult
-    from penstock.run.plan import PlanResult
     from penstock.run.predict import PredictionResult
     from penstock.run.train import TrainResult
 
@@ -125,45 +123,11 @@ def prediction_summary(result: "PredictionResult") -> str:
     )
 
 
-def check_summary(result: "CheckResult") -> str:
-    """What a run would be."""
-    planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
-    return aligned(
-        [
-            ("data", f"{counted(result.num_files, 'file')}, {counted(result.num_columns, 'column')} read"),
-            ("model", f"{result.num_parameters:,} parameters"),
-            ("first batch", f"{result.first_rows:,} rows, loss {result.first_loss:.4f}"),
-            ("memory", f"limit {format_size(result.limit_bytes)}; planned: {planned}"),
-            ("check", "all good; nothing was written"),
-        ]
-    )
-
-
 def memory_line(memory: MemoryReport) -> str:
     """Peak against limit, and what was there before anything was done."""
     return (
         f"peak {format_size(memory.peak_bytes)} of {format_size(memory.limit_bytes)} (in {memory.peak_stage}); "
         f"{format_size(memory.start_bytes)} of it are python, torch and torchrec, just by being imported"
-    )
-
-
-def plan_summary(result: "PlanResult") -> str:
-    """What a run will hold."""
-    batches = "cut by cost" if result.batches_per_epoch is None else f"{result.batches_per_epoch:,} an epoch"
-    data = (
-        f"{counted(result.num_rows, 'row')} of about {result.row_bytes:,} bytes, in "
-        f"{counted(result.num_files, 'file')} and {counted(result.num_blocks, 'block')}"
-    )
-    shuffled = f"in windows of {result.shuffle_rows:,} rows" if result.shuffle_rows else "no"
-    return aligned(
-        [
-            ("data", data),
-            ("batches", batches),
-            ("shuffle", shuffled),
-            ("workers", result.num_workers),
-            ("limit", format_size(result.limit_bytes)),
-            *[("" if index else "plan", line) for index, line in enumerate(use_lines(result.stages))],
-        ]
     )
 
 

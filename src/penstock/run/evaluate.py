@@ -12,9 +12,15 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
-from penstock.run.build import ShardedModel
+from penstock.run.build import (
+    METRICS,
+    ShardedModel,
+    bound_metrics,
+    evaluation_metrics,
+    group_columns,
+    share_metrics,
+)
 from penstock.run.data import DataSource, scoring_batches
-from penstock.run.metrics import METRICS, bound_metrics, evaluation_metrics, group_columns, share_metrics
 from penstock.run.plan import evaluation_rows, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
@@ -149,18 +155,20 @@ def evaluate_checkpoint(
         )
     started_at = time.perf_counter()
     with computing(run) as session:
-        scoring = open_scoring(run, checkpoint, session, run.data_config.resolved_eval_batch_size())
+        sharded, opened, budget = open_scoring(
+            run, checkpoint, session, run.data_config.resolved_eval_batch_size()
+        )
         source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
-        metrics = evaluation_metrics(scoring.sharded.model)
-        share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
-        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
-        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, session, False, plain)
+        metrics = evaluation_metrics(sharded.model)
+        share_metrics(budget, METRICS, metrics, evaluation_rows(run, source))
+        share_data_path(budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
+        evaluator = Evaluator(run, source, sharded, budget, session, False, plain)
         evaluation = evaluator(session.exceeds_limit)
     if evaluation is None:
         raise session.limit_exceeded("the evaluation was given up")
     result = EvaluationResult(
-        scoring.checkpoint.path,
-        scoring.checkpoint.step,
+        opened.path,
+        opened.step,
         evaluation,
         time.perf_counter() - started_at,
         session.monitor.report,

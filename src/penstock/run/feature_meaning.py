@@ -37,22 +37,12 @@ _WITHOUT_MEANING = frozenset(
 )
 """Options that change no id and no number. Every other option counts, also one that is added later."""
 
+_TEXT_OPTIONS = (
+    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
+    "default_bucketize_value fg_value_type"
+)
 _UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
-    FgMode.FG_NONE: frozenset(
-        {
-            "expression",
-            "separator",
-            "default_value",
-            "normalizer",
-            "boundaries",
-            "hash_bucket_size",
-            "vocab_list",
-            "vocab_dict",
-            "vocab_file",
-            "default_bucketize_value",
-            "fg_value_type",
-        }
-    ),
+    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
     FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
 }
 """Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""

@@ -1,28 +1,30 @@
 """Everything that is decided before a training run allocates anything."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from penstock.config.sizes import format_size
 from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION, share_model
 from penstock.models.model import Model
-from penstock.observe.memory_use import StageUse, planned_use
+from penstock.observe.memory_use import planned_use, use_lines
+from penstock.observe.summary import aligned, counted
 from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sparse import table_parameters
-from penstock.run.build import build_parser, make_model
-from penstock.run.data import DataSource, batch_rows, find_files, open_source, plan_data_path, shuffle_rows
-from penstock.run.metrics import (
+from penstock.run.build import (
     METRICS,
     TRAIN_METRICS,
+    build_parser,
     evaluation_metrics,
     group_columns,
+    make_model,
     share_metrics,
     training_metrics,
 )
+from penstock.run.data import DataSource, batch_rows, find_files, open_source, plan_data_path, shuffle_rows
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
@@ -176,36 +178,26 @@ def step_bytes(model: Model, batch_size: int) -> int:
     return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class PlanResult:
-    """What a run reads, and how the limit is divided."""
-
-    limit_bytes: int
-    stages: Sequence[StageUse]
-    num_files: int
-    num_rows: int
-    row_bytes: int
-    num_blocks: int
-    shuffle_rows: int
-    batches_per_epoch: int | None
-    num_workers: str
-
-
-def plan(run: RunConfig) -> PlanResult:
-    """Look at the data, count the model, divide the limit; nothing is allocated and nothing written."""
+def plan(run: RunConfig) -> str:
+    """Look at the data, count the model, divide the limit, and describe it; nothing is allocated or written."""
     require_for_training(run)
     run = with_joined_batches(run)
     with computing(run) as session:
         planned = plan_training(run, session.monitor)
-    survey = planned.source.survey
-    return PlanResult(
-        limit_bytes=planned.budget.limit_bytes,
-        stages=planned_use(planned.budget),
-        num_files=len(survey.files),
-        num_rows=survey.num_rows,
-        row_bytes=survey.row_bytes,
-        num_blocks=len(survey.blocks),
-        shuffle_rows=planned.num_shuffle_rows,
-        batches_per_epoch=planned.source.num_batches(run.data_config),
-        num_workers=str(planned.num_workers or "none: parsing is done in a thread of this process"),
+    survey, num_batches = planned.source.survey, planned.source.num_batches(run.data_config)
+    rows, files = counted(survey.num_rows, "row"), counted(len(survey.files), "file")
+    blocks = counted(len(survey.blocks), "block")
+    shuffled = f"in windows of {planned.num_shuffle_rows:,} rows" if planned.num_shuffle_rows else "no"
+    return aligned(
+        [
+            ("data", f"{rows} of about {survey.row_bytes:,} bytes, in {files} and {blocks}"),
+            ("batches", "cut by cost" if num_batches is None else f"{num_batches:,} an epoch"),
+            ("shuffle", shuffled),
+            ("workers", str(planned.num_workers or "none: parsing is done in a thread of this process")),
+            ("limit", format_size(planned.budget.limit_bytes)),
+            *(
+                ("" if index else "plan", line)
+                for index, line in enumerate(use_lines(planned_use(planned.budget)))
+            ),
+        ]
     )

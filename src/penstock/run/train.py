@@ -24,8 +24,7 @@ from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import DOCUMENT, feature_meaning
 from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.requirements import require_for_training, train_section
-from penstock.run.restore import best_metric
-from penstock.run.resume import continue_run, fine_tune, saved_shuffle_rows
+from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shuffle_rows
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import Training, build_training

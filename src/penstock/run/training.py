@@ -16,9 +16,15 @@ from penstock.models.model import Model
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.readers.blocks import Shard
-from penstock.run.build import ShardedModel, shard_model
+from penstock.run.build import (
+    TRAIN_METRICS,
+    ShardedModel,
+    bound_metrics,
+    group_columns,
+    shard_model,
+    training_metrics,
+)
 from penstock.run.data import DataSource, batch_rows, training_batches
-from penstock.run.metrics import TRAIN_METRICS, bound_metrics, group_columns, training_metrics
 from penstock.run.plan import TrainingPlan
 from penstock.run.requirements import model_section, train_section
 from penstock.run.run_config import RunConfig
