@@ -1,13 +1,16 @@
-"""A run that really waits for its data is told what to change.
+"""Runs that really wait for their data are told what to change.
 
 How much faster the data path gets is a matter of the machine and its cores: benchmarks/ measures it.
 """
 
+import gzip
+import io
 import json
 import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -58,6 +61,41 @@ def waiting_place(folder, path, features, **data_config):
     return Workplace(folder, folder, folder / "run.yaml")
 
 
+class Outcome:
+    """What a run told of itself."""
+
+    def __init__(self, place, model_dir, *words):
+        done = place.penstock("train", "run.yaml", "--model_dir", model_dir, *words)
+        assert done.code == 0, done.err
+        self.told = [line for line in done.out.splitlines() if line.startswith("advice")]
+        log = [json.loads(line) for line in (place.folder / model_dir / "log.jsonl").read_text().splitlines()]
+        self.losses = {record["step"]: record["loss"] for record in log if "loss" in record}
+        self.advice = log[-1]["advice"]
+        self.report = (place.folder / model_dir / "report.html").read_text("utf-8")
+
+
+def test_compressed_csv_is_to_be_rewritten(tmp_path):
+    generator = np.random.default_rng(0)
+    notes = [f"a remark that nobody reads {number}" for number in range(1000)] * (NUM_ROWS // 1000)
+    table = {"user": generator.integers(0, 1000, NUM_ROWS), "click": generator.integers(0, 2, NUM_ROWS)}
+    content = io.BytesIO()
+    pyarrow.csv.write_csv(pa.table(table | {f"note_{number}": notes for number in range(40)}), content)
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(content.getvalue(), compresslevel=1))
+    place = waiting_place(tmp_path, "rows.csv.gz", [id_feature("user")], batch_size=2048, with_header=True)
+
+    waiting = Outcome(place, "waiting")
+    rewritten = place.penstock("rewrite", "rows.csv.gz", "rows")
+    following = Outcome(place, "following", "--train_input_path", "rows/*.parquet")
+
+    assert waiting.advice["setting"] == "penstock rewrite"
+    assert waiting.advice["text"] in waiting.report
+    assert waiting.told == [f"advice    {waiting.advice['text']}"]
+    assert "reading is the bottleneck; CSV files as Parquet (`penstock rewrite`, then " in waiting.told[0]
+    assert rewritten.code == 0, rewritten.err
+    assert following.losses == waiting.losses
+    assert following.advice is None or "as Parquet" not in following.advice["text"]
+
+
 def test_numbers_as_text_are_to_be_parsed_by_workers(tmp_path):
     generator = np.random.default_rng(0)
     texts = ["\x1d".join(map(str, row)) for row in generator.random((1000, 256)).round(6)]
@@ -71,14 +109,12 @@ def test_numbers_as_text_are_to_be_parsed_by_workers(tmp_path):
     features = [id_feature("user"), vector]
     place = waiting_place(tmp_path, "rows.parquet", features, batch_size=2048, fg_mode="FG_NORMAL")
 
-    done = place.penstock("train", "run.yaml")
+    waiting = Outcome(place, "waiting")
 
-    assert done.code == 0, done.err
-    [line] = [line for line in done.out.splitlines() if line.startswith("advice")]
-    advice = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])["advice"]
-    assert advice["setting"] == "data_config.num_workers"
-    assert advice["text"] in (tmp_path / "run" / "report.html").read_text("utf-8")
-    cost = format_size(advice["extra_bytes"])
+    assert waiting.advice["setting"] == "data_config.num_workers"
+    assert waiting.advice["text"] in waiting.report
+    cost = format_size(waiting.advice["extra_bytes"])
     assert re.search(
-        rf"parsing is the bottleneck; data_config.num_workers: [1-9]\d* would take about {cost} more", line
+        rf"parsing is the bottleneck; data_config.num_workers: [1-9]\d* would take about {cost} more",
+        waiting.told[0],
     )

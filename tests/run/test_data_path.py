@@ -175,23 +175,6 @@ def test_a_rank_goes_on_as_if_it_had_not_stopped(
     assert [first + list(rank.stream) for first, rank in zip(taken, resumed, strict=True)] == expected
 
 
-@paths
-@given(case=cases, num_ranks=st.integers(1, 5), data=st.data())
-def test_another_number_of_ranks_takes_what_is_left(
-    tmp_path_factory: pytest.TempPathFactory, case: Case, num_ranks: int, data: st.DataObject
-) -> None:
-    source = case.write(tmp_path_factory.mktemp("data"))
-    seen, ranks = [], ranks_of(case, source, case.num_ranks)
-    for rank in ranks:
-        seen += flat(take(rank.stream, data.draw(st.integers(0, 5))))
-    states = [rank.stream.state_dict() for rank in ranks]
-    for rank in ranks_of(case, source, num_ranks):
-        rank.load(states)
-        seen += flat(list(rank.stream))
-
-    assert sorted(seen) == list(range(case.num_rows))
-
-
 AWKWARD = {
     "no rows": (Case(rows_per_file=[0]), []),
     "fewer rows than ranks": (Case(rows_per_file=[2], num_ranks=4), [[0], [1]]),
