@@ -65,15 +65,22 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
 def test_files_that_are_not_new_are_told(desk: Desk):
     steps_of_2 = ["--set", "data_config.batch_size=2", "--set", "train_config.save_checkpoints_steps=2"]
     desk.penstock("train", "run.yaml", *steps_of_2)
+    shutil.copytree("run", "whole")
     shutil.rmtree(desk.folder / "run/checkpoints/step-3")
 
     again = desk.penstock("train", "run.yaml", *steps_of_2, "--new_data")
+    whole = desk.penstock("train", "run.yaml", *steps_of_2, "--new_data", "--model_dir", "whole")
 
     assert (
         "warning: --new_data: the run stopped in the middle of these files, which are now read from their first row "
         "again; --continue_train would go on where it stopped" in again.stderr
     )
     assert again.stdout.startswith("trained   5 steps, 2 epochs, 10 rows")
+    assert (
+        "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
+        in whole.stderr
+    )
+    assert whole.stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
 
 
 def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
@@ -130,16 +137,6 @@ def test_a_run_that_goes_on_reports_changed_settings_and_takes_no_other_model(tr
     assert "fine-tuning from other/checkpoints/step-2" in begun.stderr  # there was nothing to go on with
     assert "is not taken" not in begun.stderr + went_on.stderr
     assert "continuing from tuned/checkpoints/step-2" in went_on.stderr
-
-
-def test_files_that_were_read_to_their_end_are_no_new_data(trained_desk: Desk):
-    again = trained_desk.penstock("train", "run.yaml", "--new_data")
-
-    assert (
-        "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
-        in again.stderr
-    )
-    assert again.stdout.startswith("trained   4 steps, 2 epochs, 12 rows")
 
 
 def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk: Desk, monkeypatch):

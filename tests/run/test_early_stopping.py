@@ -73,17 +73,6 @@ def test_the_best_stays_though_only_the_newest_is_kept_and_it_was_not_its_turn(d
     assert best_of(result.model_dir)[0] == result.restored_step
 
 
-def test_the_last_may_be_kept_instead(desk):
-    last = WORSE | {
-        "train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}
-    }
-
-    result = trained(desk, last)
-
-    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
-    assert marked_step(result.model_dir) is None
-
-
 def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk, whole):
     put_on(desk, whole.model_dir)
     patient = {**WORSE["train_config.early_stopping"], "patience": 3}
@@ -106,16 +95,6 @@ def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk
     assert step < result.steps
 
 
-def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
-    better = {"train_config.early_stopping": {"metric": "binary_cross_entropy"}}
-
-    result = trained(desk, better)
-
-    assert best_of(result.model_dir)[0] == result.steps == marked_step(result.model_dir)
-    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
-    assert log_of(result.model_dir)[-1]["restored_step"] is None
-
-
 def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
     trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": 3})
     (desk.folder / "run/best.json").unlink()
@@ -127,3 +106,20 @@ def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
     assert [record["losses"] for record in evaluations(resumed.model_dir)] == [
         record["losses"] for record in evaluations(whole.model_dir)
     ]
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        WORSE
+        | {"train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}},
+        {"train_config.early_stopping": {"metric": "binary_cross_entropy"}},
+    ],
+    ids=["the last may be kept", "the last is the best"],
+)
+def test_a_run_that_ends_with_its_last_step_went_back_to_nothing(desk, sets):
+    result = trained(desk, sets)
+
+    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
+    assert marked_step(result.model_dir) == (None if sets.keys() >= WORSE.keys() else result.steps)
+    assert log_of(result.model_dir)[-1]["restored_step"] is None
