@@ -95,17 +95,6 @@ def test_shuffling_is_neither_begun_nor_ended_on_the_way(trained_desk):
         )
 
 
-@pytest.mark.parametrize(("keep", "asked"), [(0, False), (1, True)])
-def test_evaluations_are_read_at_a_save_only_where_checkpoints_go(desk, monkeypatch, keep, asked):
-    calls = []
-    monkeypatch.setattr("penstock.run.train.best_step", lambda *_: calls.append(1))
-
-    done = desk.penstock("train", "run.yaml", "--set", f"train_config.keep_checkpoint_max={keep}")
-
-    assert done.exit_code == 0
-    assert (len(calls) > 1) == asked  # once for the result
-
-
 def test_other_optimizers_do_not_continue_and_the_cure_that_is_named_works(trained_desk):
     other = "{sgd_optimizer: {lr: 0.1}, ema: {decay: 0.5}}"
     trained_desk.write_run(("{adam_optimizer: {lr: 0.1}}", other), ("num_epochs: 1", "num_epochs: 2"))

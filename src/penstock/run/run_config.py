@@ -104,12 +104,12 @@ def _feature_findings(features: Sequence[NamedFeature]) -> Iterator[Problem]:
             yield Problem((*feature.place, "feature_name"), message)
     owners: dict[str, NamedFeature] = {}
     for feature in features:
-        place, section = feature.place, feature.section
+        key, section = feature.place, feature.section
         if not has_table(section):
             continue
-        yield from _width_findings((*place, "embedding_dim"), section.embedding_dim)
+        yield from _width_findings((*key, "embedding_dim"), section.embedding_dim)
         if getattr(section, "weighted", False) and section.pooling == "mean":
-            yield Problem((*place, "pooling"), "a weighted feature cannot be pooled by mean; use sum")
+            yield Problem((*key, "pooling"), "a weighted feature cannot be pooled by mean; use sum")
         table = section.embedding_name or f"{feature.name}_emb"
         owner = owners.setdefault(table, feature)
         shares = f"but '{owner.name}' shares the table '{table}' and has"
@@ -117,30 +117,30 @@ def _feature_findings(features: Sequence[NamedFeature]) -> Iterator[Problem]:
             mine, theirs = getattr(section, option), getattr(owner.section, option)
             if mine != theirs:
                 own = "is absent" if mine is None else f"is {mine}"
-                yield Problem((*place, option), f"{own}, {shares} {'none' if theirs is None else theirs}")
+                yield Problem((*key, option), f"{own}, {shares} {'none' if theirs is None else theirs}")
         rows, owner_rows = table_rows(section), table_rows(owner.section)
         if rows is not None and owner_rows is not None and rows != owner_rows:
             option = next((option for option in ID_SIZES if getattr(section, option, None)), "boundaries")
-            yield Problem((*place, option), f"makes {rows} rows, {shares} {owner_rows}")
+            yield Problem((*key, option), f"makes {rows} rows, {shares} {owner_rows}")
 
 
-def _width_findings(place: KeyPath, width: int) -> Iterator[Problem]:
+def _width_findings(path: KeyPath, width: int) -> Iterator[Problem]:
     if width % WIDTH_STEP:
-        yield Problem(place, f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}")
+        yield Problem(path, f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}")
 
 
 def _group_findings(model: ModelConfig, features: Mapping[str, NamedFeature]) -> Iterator[Problem]:
     """Groups hold features that there are, and are those that the model reads."""
     path, groups = ("model_config", "feature_groups"), model.feature_groups
     for index, group in enumerate(groups):
-        place = (*path, index, "feature_names")
+        key = (*path, index, "feature_names")
         if not group.feature_names and not group.sequence_groups:
-            yield Problem(place, "is empty")
-        yield from _unknown(place, group.feature_names, list(features), "feature")
+            yield Problem(key, "is empty")
+        yield from _unknown(key, group.feature_names, list(features), "feature")
         yield from _repeated((*path, index, "feature_names"), "", group.feature_names)
         for number, inner in enumerate(group.sequence_groups):
-            inner_place = (*path, index, "sequence_groups", number, "feature_names")
-            yield from _unknown(inner_place, inner.feature_names, list(features), "feature")
+            inner_key = (*path, index, "sequence_groups", number, "feature_names")
+            yield from _unknown(inner_key, inner.feature_names, list(features), "feature")
     yield from _repeated(path, "group_name", [group.group_name for group in groups])
     chosen = model.chosen("model")
     if chosen is None or not isinstance(chosen[1], GroupedModel):
@@ -170,17 +170,15 @@ def _vector_findings(model: ModelConfig, features: Mapping[str, NamedFeature]) -
     if chosen is None or not isinstance(chosen[1], DeepFM) or found is None:
         return
     index, group = found
-    place = ("model_config", "feature_groups", index, "feature_names")
+    key = ("model_config", "feature_groups", index, "feature_names")
     vectors: list[NamedFeature] = []
     for position, name in enumerate(group.feature_names):
         if name in features and has_table(features[name].section):
             vectors.append(features[name])
         elif name in features and group.group_name == "fm":
-            yield Problem((*place, position), f"'{name}' has no embedding; the group 'fm' takes vectors")
+            yield Problem((*key, position), f"'{name}' has no embedding; the group 'fm' takes vectors")
     if not vectors and group.feature_names:
-        yield Problem(
-            place, "deepfm needs a feature with an embedding here, or a group 'fm' of such features"
-        )
+        yield Problem(key, "deepfm needs a feature with an embedding here, or a group 'fm' of such features")
     for feature in vectors[1:]:
         width, first_width = feature.section.embedding_dim, vectors[0].section.embedding_dim
         if width != first_width:
@@ -203,8 +201,8 @@ def _task_findings(path: KeyPath, task: ModelConfig | TowerOptions) -> Iterator[
     for index, name in enumerate(names["metrics"]):
         if name is not None and name in names["losses"]:
             # A custom metric with the name of a loss would hide it among the results.
-            place = (*path, "metrics", index, "custom_metric", "name")
-            yield Problem(place, f"'{name}' is the name of a loss; choose another")
+            key = (*path, "metrics", index, "custom_metric", "name")
+            yield Problem(key, f"'{name}' is the name of a loss; choose another")
     for key in ("metrics", "train_metrics"):
         for index, metric in enumerate(getattr(task, key)):
             name, section = metric.chosen("metric")
@@ -236,13 +234,13 @@ def _tower_findings(model: ModelConfig, data: DataConfig) -> Iterator[Problem]:
                 yield Problem((*path, index, field), message)
 
 
-def _unknown(place: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Problem]:
+def _unknown(path: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name not in known:
-            yield Problem((*place, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
+            yield Problem((*path, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
 
 
-def _repeated(place: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Problem]:
+def _repeated(path: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Problem]:
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
-            yield Problem((*place, index, *filter(None, [key])), f"'{name}' is there already")
+            yield Problem((*path, index, *filter(None, [key])), f"'{name}' is there already")
