@@ -7,11 +7,7 @@ import pytest
 
 from penstock.config.sizes import GIB, MIB
 from penstock.observe.memory_use import StageUse
-from penstock.observe.summary import (
-    evaluation_summary,
-    prediction_summary,
-    training_summary,
-)
+from penstock.observe.summary import evaluation_summary, prediction_summary, training_summary
 from penstock.run.evaluate import EvaluationResult
 from penstock.run.predict import PredictionResult
 from penstock.run.train import TrainResult

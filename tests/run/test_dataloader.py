@@ -32,10 +32,7 @@ def test_the_example_of_the_page_gives_every_row_once(desk: Desk):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            {"world": (0, 2)},
-            "create_dataloader: world is (0, 2); give a penstock.World(rank, num_ranks)",
-        ),
+        ({"world": (0, 2)}, "create_dataloader: world is (0, 2); give a penstock.World(rank, num_ranks)"),
         (
             {"states": {"epoch": 0}},
             (

@@ -36,9 +36,7 @@ def whole(tmp_path_factory):
     with desk_elsewhere(tmp_path_factory) as desk:
         result = trained(desk, WORSE)
         return replace(
-            result,
-            model_dir=desk.folder / result.model_dir,
-            checkpoint=desk.folder / result.checkpoint,
+            result, model_dir=desk.folder / result.model_dir, checkpoint=desk.folder / result.checkpoint
         )
 
 

@@ -84,11 +84,7 @@ DIFFERENT = {
         meaning(raw_feature("user_id", boundaries=[1.0], embedding_dim=4), raw_feature("age")),
         differs("feature 'user_id': kind", '"id_feature"', '"raw_feature"'),
     ),
-    "mode": (
-        meaning(),
-        meaning(mode="FG_NONE"),
-        differs("data_config.fg_mode", '"FG_NORMAL"', '"FG_NONE"'),
-    ),
+    "mode": (meaning(), meaning(mode="FG_NONE"), differs("data_config.fg_mode", '"FG_NORMAL"', '"FG_NONE"')),
     "order in a group": (
         meaning(),
         meaning(names=("age", "user_id")),

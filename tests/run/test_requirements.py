@@ -69,11 +69,7 @@ def test_commands_list_everything_that_is_missing():
 
 
 REFUSED = {
-    "not available yet": (
-        run(export_config={"mixed_precision": "BF16"}),
-        f"{EXPORT}.mixed_precision",
-        None,
-    ),
+    "not available yet": (run(export_config={"mixed_precision": "BF16"}), f"{EXPORT}.mixed_precision", None),
     "a weight decay that does nothing": (
         run({"sparse_optimizer": {"rowwise_adagrad_optimizer": {"weight_decay": 0.1}}}),
         "train_config.sparse_optimizer.rowwise_adagrad_optimizer.weight_decay",

@@ -163,10 +163,7 @@ REFUSED = {
     ),
     "a feature twice in a group, and a group without any": (
         groups(group("deep", "user_id", "age", "age"), group("wide", group_type="WIDE")),
-        {
-            f"{GROUPS}.0.feature_names.2": "'age' is there already",
-            f"{GROUPS}.1.feature_names": "is empty",
-        },
+        {f"{GROUPS}.0.feature_names.2": "'age' is there already", f"{GROUPS}.1.feature_names": "is empty"},
     ),
     "a group name twice": (
         groups(group("deep", "user_id"), group("deep", "user_id")),

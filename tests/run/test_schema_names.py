@@ -26,11 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool}
 RENAMED_MESSAGES = {"EasyRecConfig": "RunConfig"}
-NOT_SECTIONS = {
-    "Struct": "a plain mapping",
-    "Value": "a plain value",
-    "ListValue": "a plain list",
-}
+NOT_SECTIONS = {"Struct": "a plain mapping", "Value": "a plain value", "ListValue": "a plain list"}
 NOT_ENUMS = {"NullValue": "a plain null"}
 MAP_VALUES = {"VocabDictEntry": int, "ValueMapEntry": float}
 DIFFERENCES = {

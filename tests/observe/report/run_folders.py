@@ -107,17 +107,24 @@ PROFILE = {
     "columns_used": 4,
     "columns": [
         column(
-            *("click", "int64", 2, "label"),
-            min=0, max=1, mean=0.25, most_frequent=0, most_frequent_part=0.75,
+            *("click", "int64", 2, "label"), min=0, max=1, mean=0.25, most_frequent=0, most_frequent_part=0.75
         ),
         column(
             *("user_id", "int64", 3_000, "id_feature user", "grouping of metrics"),
-            min=0, max=9_999, mean=5_000.0, most_frequent=7, most_frequent_part=0.01,
+            min=0,
+            max=9_999,
+            mean=5_000.0,
+            most_frequent=7,
+            most_frequent_part=0.01,
         ),
         column(
             *("tags", "list<string>", 120, "id_feature tags"),
-            null_part=0.0625, min="<b>", max="t\x1dz",
-            mean_length=2.84, shortest=1, longest=5,
+            null_part=0.0625,
+            min="<b>",
+            max="t\x1dz",
+            mean_length=2.84,
+            shortest=1,
+            longest=5,
         ),
     ],
     "seconds": 0.1,
