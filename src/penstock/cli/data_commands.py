@@ -225,8 +225,7 @@ def sample_data(
 
 def inspect(
     path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run."),
+        str, typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run.")
     ],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
     memory: FileMemory = None,

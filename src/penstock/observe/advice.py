@@ -24,11 +24,7 @@ SMALL_BATCH_SECONDS = 0.005
 """Of making a batch: what takes longer takes it for its rows, and as long for the same rows in larger batches."""
 LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
-ROW_FORMATS = {
-    "CsvDataset": "CSV files",
-    "JsonDataset": "JSON lines",
-    "TFRecordDataset": "TFRecord files",
-}
+ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
 """Formats of which every column is read for a few, by what they are called."""
 
 

@@ -68,10 +68,7 @@ class TrainingPlan:
 
 
 def plan_training(
-    run: RunConfig,
-    monitor: MemoryMonitor,
-    saved_shuffle_rows: int | None = None,
-    beside: Path | None = None,
+    run: RunConfig, monitor: MemoryMonitor, saved_shuffle_rows: int | None = None, beside: Path | None = None
 ) -> TrainingPlan:
     """Look at the data and count the model, in this order: what is wrong shows before it costs.
 

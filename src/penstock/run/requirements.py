@@ -8,12 +8,7 @@ from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
 from penstock.metrics.sections import Best, best_value
 from penstock.models.sections import ModelConfig
-from penstock.optim.sections.schedules import (
-    MetricMode,
-    ReduceOnPlateauLR,
-    minimum_problem,
-    warm_up_problem,
-)
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, minimum_problem, warm_up_problem
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.training.best import smaller_is_better

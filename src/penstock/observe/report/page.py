@@ -99,10 +99,7 @@ def sections(
     quality = [*loss_and_metric_charts(runs), *rate_charts(runs), calibration_chart(runs)]
     yield "Quality", [*too_short, charts(quality)]
     yield "Groups", tables.groups(runs)
-    yield (
-        "Evaluations",
-        [part for run in runs for part in (tables.evaluations(run), tables.remarks(run))],
-    )
+    yield ("Evaluations", [part for run in runs for part in (tables.evaluations(run), tables.remarks(run))])
     speed = []
     for key, (title, label, options) in SPEED_CHARTS.items():
         series = curves(runs, [(run, title.split()[0].lower(), False, key) for run in runs])
