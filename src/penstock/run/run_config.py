@@ -201,8 +201,8 @@ def _task_findings(path: KeyPath, task: ModelConfig | TowerOptions) -> Iterator[
     for index, name in enumerate(names["metrics"]):
         if name is not None and name in names["losses"]:
             # A custom metric with the name of a loss would hide it among the results.
-            key = (*path, "metrics", index, "custom_metric", "name")
-            yield Problem(key, f"'{name}' is the name of a loss; choose another")
+            message = f"'{name}' is the name of a loss; choose another"
+            yield Problem((*path, "metrics", index, "custom_metric", "name"), message)
     for key in ("metrics", "train_metrics"):
         for index, metric in enumerate(getattr(task, key)):
             name, section = metric.chosen("metric")
