@@ -29,10 +29,9 @@ from measuring.rounds import alternate, report
 
 import penstock
 from penstock.observe.log import RunLog
-from penstock.run.plan import plan_training
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
-from penstock.run.training import Training, build_training
+from penstock.run.training import Training, build_training, plan_training
 from penstock.runtime.interrupts import StopRequest
 from penstock.tensors.batch import Batch
 from penstock.training.callbacks import Callbacks

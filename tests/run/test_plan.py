@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from penstock.run.plan import dense_copies, model_bytes
+from penstock.run.training import dense_copies, model_bytes
 from penstock.training.sections import TrainConfig
 
 DENSE_BYTES = 3 * 4

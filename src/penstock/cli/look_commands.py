@@ -57,7 +57,7 @@ def plan(
     with one_line_errors(run_file):
         keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
         run = options.load(run_file, keys, sets, edit_config_json, strict)
-        from penstock.run.plan import plan as plan_run
+        from penstock.run.training import plan as plan_run
 
         print(plan_run(run))
 

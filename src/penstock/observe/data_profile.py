@@ -23,8 +23,8 @@ from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:
     from penstock.run.data import DataSource
-    from penstock.run.plan import TrainingPlan
     from penstock.run.run_config import RunConfig
+    from penstock.run.training import TrainingPlan
 
 MAX_COLUMNS = 200
 MAX_ROWS = 1 << 14

@@ -9,13 +9,12 @@ from penstock.observe.tensorboard import warn_of_histograms
 from penstock.prep.prepare import Preview, preview
 from penstock.run.evaluate import training_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of
-from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.prepare import reading_of
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
-from penstock.run.training import build_training
+from penstock.run.training import build_training, plan_training, with_joined_batches
 from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.training.trainer import no_batch

@@ -21,12 +21,11 @@ from penstock.run.build import (
     share_metrics,
 )
 from penstock.run.data import DataSource, scoring_batches
-from penstock.run.plan import evaluation_rows, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training
+from penstock.run.training import Training, evaluation_rows, source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.durable import finite
 from penstock.runtime.memory import MemoryReport

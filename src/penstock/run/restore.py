@@ -19,12 +19,11 @@ from penstock.export.sections import ExportConfig
 from penstock.run.build import ShardedModel, make_model, shard_model, used_features
 from penstock.run.data import resumed_state
 from penstock.run.feature_meaning import require_same_meaning, warn_of_other_meaning
-from penstock.run.plan import model_bytes, step_bytes
 from penstock.run.requirements import scores_by_averages, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
 from penstock.run.session import Session
-from penstock.run.training import Training
+from penstock.run.training import Training, model_bytes, step_bytes
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step

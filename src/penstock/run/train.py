@@ -22,12 +22,11 @@ from penstock.readers.survey import dataset_type_of
 from penstock.run.data import batch_rows
 from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import DOCUMENT, feature_meaning
-from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shuffle_rows
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training, build_training
+from penstock.run.training import Training, build_training, plan_training, with_joined_batches
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.world import available_cores
