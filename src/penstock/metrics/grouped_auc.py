@@ -17,6 +17,7 @@ Indices = NDArray[np.int64]
 
 MAX_NAMED_ROWS = 1 << 16
 """Ids that are not integers are remembered of so many rows: large groups are among the first rows."""
+_MAX_NARROW_KEY = np.uint64(1 << 31)
 NULL = "null"
 """The name of the group of rows without an id."""
 
@@ -210,11 +211,15 @@ def segment_starts(values: NDArray[Any]) -> Indices:
 def _sorted_words(
     keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    order, keys = _sorted_keys(keys)
-    is_new = np.zeros(len(keys), np.uint64)
-    is_new[1:] = keys[1:] != keys[:-1]
-    words = np.cumsum(is_new, dtype=np.uint64)
-    words <<= np.uint64(32)
+    order: Indices | slice = slice(None)
+    if len(keys) and keys.max() < _MAX_NARROW_KEY:  # ids such as row numbers: they fit as they are
+        words = keys << np.uint64(32)
+    else:
+        order, keys = _sorted_keys(keys)
+        is_new = np.zeros(len(keys), np.uint64)
+        is_new[1:] = keys[1:] != keys[:-1]
+        words = np.cumsum(is_new, dtype=np.uint64)
+        words <<= np.uint64(32)
     words |= _order_codes(preds)[order]
     words <<= np.uint64(1)
     words |= is_positive[order]

@@ -129,11 +129,11 @@ class GroupRows:
 
     def parts(self) -> Iterator[Rows]:
         """All rows, part by part."""
-        blocks = [*self._blocks, *([_parted(np.concatenate(self._loose))] if self._loose else [])]
+        blocks = [*self._blocks, *([_parted(_concatenated(self._loose))] if self._loose else [])]
         for number in range(NUM_PARTS):
             found = [block.part(number) for block in blocks]
             found += [self._spool.read(name, dtype) for name, dtype in self._files(number)]
-            yield np.concatenate(found) if found else _NO_ROWS
+            yield _concatenated(found)
 
     def whole(self) -> Rows:
         """All rows at once."""
@@ -170,7 +170,7 @@ class GroupRows:
 
     def _part_loose(self) -> None:
         if self._loose:
-            self._blocks.append(_parted(np.concatenate(self._loose)))
+            self._blocks.append(_parted(_concatenated(self._loose)))
             self._loose, self._num_loose = [], 0
 
     def _spill(self) -> None:
@@ -185,6 +185,16 @@ class GroupRows:
     def _files(self, number: int) -> list[tuple[str, np.dtype[np.void]]]:
         """The files of a part, and the records that each has."""
         return [(f"{number:03d}-{kind}", dtype) for kind, dtype in enumerate(self._dtypes)]
+
+
+def _concatenated(chunks: list[Rows]) -> Rows:
+    """As plain bytes where all records are of one kind: NumPy compares and copies records field by field."""
+    if not chunks:
+        return _NO_ROWS
+    dtype = chunks[0].dtype
+    if any(chunk.dtype != dtype for chunk in chunks):
+        return np.concatenate(chunks)
+    return np.concatenate([chunk.view(f"V{dtype.itemsize}") for chunk in chunks]).view(dtype)
 
 
 def _parted(rows: Rows) -> _Block:
