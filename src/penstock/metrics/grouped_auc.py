@@ -54,17 +54,16 @@ class GroupedAUC(GroupedMetric):
         if weight not in _WEIGHTS:
             raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(_WEIGHTS)}")
         super().__init__(limit_bytes=limit_bytes, folder=folder)
-        self.weight = str(weight)
+        self.settings = {"weight": str(weight)}
         self._names = GroupNames()
 
     def update(self, preds: Values, target: Values, groups: Any) -> None:
-        """Keep the rows of one batch, and some ids, by which `largest_groups` names groups."""
         super().update(preds, target, groups)
         self._names.add(groups)
 
     def merge(self, other: Self) -> None:
         super().merge(other)
-        self._names = self._names.joined(other._names)
+        self._names.merge(other._names)
 
     def reset(self) -> None:
         super().reset()
@@ -92,54 +91,44 @@ class GroupedAUC(GroupedMetric):
 
     def _totals_of(self, rows: Rows) -> Totals:
         found = _areas_of(rows)
-        weights = _WEIGHTS[self.weight](found)
+        weights = _WEIGHTS[self.settings["weight"]](found)
         return np.array(
             [np.sum(found.areas * weights), np.sum(weights), len(found.areas), found.num_groups], np.float64
         )
 
 
 class GroupNames:
-    """Ids of groups by their keys: integers are their own keys, of other ids some are remembered."""
+    """Ids of groups by their keys: integers are their own keys, of other ids those of the first rows are remembered."""
 
-    def __init__(self, max_rows: int = MAX_NAMED_ROWS) -> None:
-        self._rows_left = max_rows
+    def __init__(self) -> None:
+        self._rows_left = MAX_NAMED_ROWS
         self._is_signed: bool | None = None  # of integers
-        self._ids: list[Any] = []  # others, as Arrow arrays
+        self._names: dict[int, str] = {}
 
     def add(self, groups: Any) -> None:
-        """Remember ids of one batch; of integers only whether they have a sign."""
         if self._is_signed is not None or not self._rows_left:
             return
         ids = arrow_ids(groups, "groups")
         if pa.types.is_integer(ids.type):
             self._is_signed = pa.types.is_signed_integer(ids.type)
             return
-        # Taking copies the ids, so that they do not keep a whole batch alive.
-        self._ids.append(ids.take(pa.array(np.arange(min(self._rows_left, len(ids))))))
-        self._rows_left -= len(self._ids[-1])
+        ids = ids.slice(0, self._rows_left)
+        self._rows_left -= len(ids)
+        distinct = ids.unique()
+        names = [NULL if name is None else str(name) for name in distinct.to_pylist()]
+        self._names |= dict(zip(group_keys(distinct, "groups").tolist(), names, strict=True))
 
-    def joined(self, other: "GroupNames") -> "GroupNames":
-        """What both know, up to the rows that one may remember."""
-        both = GroupNames(self._rows_left)
-        both._is_signed, both._ids = self._is_signed, list(self._ids)
-        if both._is_signed is None:
-            both._is_signed = other._is_signed
-        for ids in other._ids:
-            both.add(ids)
-        return both
+    def merge(self, other: "GroupNames") -> None:
+        if self._is_signed is None:
+            self._is_signed = other._is_signed
+        self._names = {**other._names, **self._names}
 
     def of(self, keys: list[int]) -> list[int | str]:
         """The id of each key; the key itself in hexadecimal digits where the id was not seen."""
         if self._is_signed is not None:
             offset = 2**64 if self._is_signed else 0
             return [NULL if key == NULL_KEY else key - offset * (key >= 2**63) for key in keys]
-        known: dict[int, str] = {}
-        for ids in self._ids:
-            keys_of_ids = group_keys(ids, "groups")
-            wanted = np.flatnonzero(np.isin(keys_of_ids, np.array(keys, np.uint64)))
-            for key, value in zip(keys_of_ids[wanted].tolist(), ids.take(pa.array(wanted)), strict=True):
-                known.setdefault(key, str(value.as_py()) if value.is_valid else NULL)
-        return [known.get(key, f"{key:#018x}") for key in keys]
+        return [self._names.get(key, f"{key:#018x}") for key in keys]
 
 
 def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]) -> GroupAreas:

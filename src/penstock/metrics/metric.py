@@ -22,7 +22,6 @@ Settings = Mapping[str, Any]
 """What decides how a metric counts its rows, by name."""
 
 SETTINGS = "settings"
-"""The settings in a saved state."""
 
 
 class Metric(Protocol):
@@ -30,37 +29,29 @@ class Metric(Protocol):
 
     def update(self, preds: Values, target: Values) -> None:
         """Add the rows of one batch."""
-        ...
 
     def merge(self, other: Self) -> None:
         """Add the rows that another metric of the same kind has seen."""
-        ...
 
     def compute(self) -> float:
         """The value over all rows so far; NaN when it is undefined, and then `undefined_because` says why."""
-        ...
 
     def reset(self) -> None:
         """Forget every row."""
-        ...
 
     def state_dict(self) -> MetricState:
         """Everything that was added up, copied."""
-        ...
 
     def load_state_dict(self, state: MetricState) -> None:
         """Go on from what `state_dict` gave."""
-        ...
 
     @property
     def undefined_because(self) -> str | None:
         """Why there is no value; None when there is one."""
-        ...
 
     @property
     def num_left_out(self) -> int:
         """Rows that were left out because their prediction is not a number."""
-        ...
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -82,21 +73,17 @@ class Bounded(Protocol):
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """For so many rows with predictions of so many classes."""
-        ...
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
         """Take no more than this, at least the need, for so many rows. To be called before the first row."""
-        ...
 
     @property
     def held_bytes(self) -> int:
         """Bytes held now."""
-        ...
 
     @property
     def computing_bytes(self) -> int:
         """Bytes held while the value of these rows is computed."""
-        ...
 
 
 def needs_of(metric: Any, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
@@ -157,10 +144,9 @@ def without_settings(state: MetricState, settings: Settings, owner: str) -> Metr
     """The rest of a saved state, if its rows were counted with these settings; else a CheckpointError."""
     saved = json.loads(np.asarray(state[SETTINGS], np.uint8).tobytes()) if SETTINGS in state else {}
     for name, value in json.loads(json.dumps(dict(settings), default=str)).items():
-        if name not in saved:
-            raise CheckpointError(f"{owner}: the saved state has no {name}; it is {value} now")
-        if saved[name] != value:
-            raise CheckpointError(f"{owner}: the saved state has {name} {saved[name]}; it is {value} now")
+        if name not in saved or saved[name] != value:
+            found = f"{name} {saved[name]}" if name in saved else f"no {name}"
+            raise CheckpointError(f"{owner}: the saved state has {found}; it is {value} now")
     return {name: array for name, array in state.items() if name != SETTINGS}
 
 

@@ -1,7 +1,7 @@
 """From the run file to metrics that read a model's predictions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,18 +13,6 @@ from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.collectives import Collectives
 
 _CLASSES: Registry[Any] = Registry("metric")
-
-_NEEDED = (
-    "update",
-    "merge",
-    "compute",
-    "reset",
-    "state_dict",
-    "load_state_dict",
-    "undefined_because",
-    "num_left_out",
-)
-"""What the `Metric` protocol asks for."""
 
 
 @dataclass(slots=True)
@@ -41,7 +29,7 @@ class BoundMetric:
     num_classes: int = 1
     """Classes of the task."""
 
-    custom_place: str | None = None
+    custom: str | None = None
     """Where a custom metric is defined; None for those of Penstock."""
 
     def update(
@@ -51,16 +39,16 @@ class BoundMetric:
         groups: Mapping[str, Values] | None = None,
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
-        columns: tuple[Values, ...] = ()
-        if self.grouping_key is not None:
-            if self.grouping_key not in (groups or {}):
-                known = ", ".join(sorted(groups or {})) or "none"
-                raise DataError(
-                    f"{self.name}: needs the column '{self.grouping_key}'; grouping columns: {known}"
-                )
-            columns = ((groups or {})[self.grouping_key],)
+        groups = groups or {}
+        columns = () if self.grouping_key is None else (self.grouping_key,)
+        for column in columns:
+            if column not in groups:
+                known = ", ".join(sorted(groups)) or "none"
+                raise DataError(f"{self.name}: needs the column '{column}'; grouping columns: {known}")
         with self.naming_failures():
-            self.metric.update(predictions[self.prediction], labels[self.label], *columns)
+            self.metric.update(
+                predictions[self.prediction], labels[self.label], *(groups[column] for column in columns)
+            )
 
     def compute(self, collectives: Collectives | None = None) -> float:
         """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
@@ -69,15 +57,14 @@ class BoundMetric:
 
     @contextmanager
     def naming_failures(self) -> Iterator[None]:
-        """What fails in a custom metric is raised with its place."""
         try:
             yield
         except PenstockError:
             raise
         except Exception as error:
-            if self.custom_place is None:
+            if self.custom is None:
                 raise
-            raise DataError(f"custom_metric '{self.custom_place}': fails: {error_text(error)}") from error
+            raise DataError(f"custom_metric '{self.custom}': fails: {error_text(error)}") from error
 
 
 def build_metrics(
@@ -147,9 +134,14 @@ def _bound(
         except ConfigError as error:
             problems.append(Problem(place, str(error)))
             continue
-        grouping_key = getattr(section, "grouping_key", None)
-        custom_place = section.place if isinstance(section, CustomMetric) else None
-        one = BoundMetric(name + suffix, metric, prediction, label, grouping_key, custom_place=custom_place)
+        one = BoundMetric(
+            name + suffix,
+            metric,
+            prediction,
+            label,
+            getattr(section, "grouping_key", None),
+            custom=section.place if isinstance(section, CustomMetric) else None,
+        )
         bound[name] = (one, config)
     if problems:
         raise ConfigError(problems)
@@ -159,17 +151,17 @@ def _bound(
 def custom_metric(section: CustomMetric) -> Metric:
     """The user's metric, if it has everything that a metric needs."""
     metric = make_part("metric", section)
-    missing = [name for name in _NEEDED if not hasattr(metric, name)]
+    needed = [name for name in vars(Metric) if not name.startswith("_")]
+    missing = [name for name in needed if not hasattr(metric, name)]
     if missing:
         raise ConfigError(
             f"custom_metric '{section.place}': has no {', '.join(missing)}; "
             "penstock.metrics.sums.RowMean has all but the number of a row"
         )
     require_call("metric", section, metric.update, "(preds, target)")
-    try:
-        value: object = metric.compute()
-    except Exception:  # one that has no value yet is asked again when it has seen rows
-        return cast(Metric, metric)
+    value: object = 0.0
+    with suppress(Exception):  # one that has no value yet is asked again when it has seen rows
+        value = metric.compute()
     if not hasattr(value, "__float__"):
         raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")
     return cast(Metric, metric)
