@@ -5,51 +5,19 @@ import torch
 
 from penstock.config.errors import ConfigError
 from penstock.models.sections.groups import FeatureGroupConfig
-from penstock.models.table_plan import INITIALIZERS, Slot, WideTables, parse_initializer, plan_tables
-from tests.models.small_data import dense_feature, id_feature
-
-
-def plan(features, *groups, **options):
-    configs = [FeatureGroupConfig.model_validate({"group_name": "deep", **group}) for group in groups]
-    return plan_tables(configs, features, **options)
-
-
-def test_a_group_is_its_features_in_order_with_their_tables_and_widths():
-    planned = plan(
-        [id_feature("user", dim=8), dense_feature("age", width=3)], {"feature_names": ["age", "user"]}
-    )
-
-    assert planned.groups == {"deep": (Slot("age", None, 3), Slot("user", "user", 8))}
-    assert list(planned.tables) == ["user"]
+from penstock.models.table_plan import INITIALIZERS, parse_initializer, plan_tables
+from tests.models.small_data import id_feature
 
 
 def test_features_share_a_table_by_its_name_and_one_in_two_groups_is_entered_once():
     features = [id_feature("a", table="ids"), id_feature("b", table="ids")]
 
-    planned = plan(features, {"feature_names": ["a", "b"]}, {"group_name": "fm", "feature_names": ["b"]})
+    groups = [
+        FeatureGroupConfig(group_name="deep", feature_names=["a", "b"]),
+        FeatureGroupConfig(group_name="fm", feature_names=["b"]),
+    ]
 
-    assert planned.tables["ids"].features == ("a", "b")
-
-
-def test_a_wide_group_has_tables_of_its_own_with_their_own_width():
-    wide = {"group_name": "wide", "group_type": "WIDE", "feature_names": ["user"]}
-
-    planned = plan(
-        [id_feature("user", num_rows=10, dim=8)], {"feature_names": ["user"]}, wide, wide=WideTables(dim=4)
-    )
-
-    shapes = {name: (table.num_rows, table.dim) for name, table in planned.tables.items()}
-    assert shapes == {"user": (10, 8), "user_wide": (10, 4)}
-    assert planned.groups["wide"] == (Slot("user", "user_wide", 4),)
-
-
-def test_a_table_that_one_weighted_feature_reads_is_read_with_weights():
-    features = [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True), id_feature("c")]
-
-    planned = plan(features, {"feature_names": ["a", "b", "c"]})
-
-    assert {name: table.weighted for name, table in planned.tables.items()} == {"ids": True, "c": False}
-    assert planned.ids_are_weighted
+    assert plan_tables(groups, features).tables["ids"].features == ("a", "b")
 
 
 def test_a_call_with_numbers():

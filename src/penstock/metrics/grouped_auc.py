@@ -57,7 +57,7 @@ class GroupedAUC(GroupedMetric):
         self.settings = {"weight": str(weight)}
         self._names = GroupNames()
 
-    def update(self, preds: Values, target: Values, groups: Any) -> None:
+    def update(self, preds: Values, target: Values, groups: Any) -> None:  # type: ignore[override]
         super().update(preds, target, groups)
         self._names.add(groups)
 

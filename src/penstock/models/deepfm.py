@@ -4,7 +4,6 @@ Guo et al., "DeepFM: A Factorization-Machine based Neural Network for CTR Predic
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -14,12 +13,10 @@ from penstock.models.layers.fm import FactorizationMachine
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
 from penstock.models.model import Model, ModelInputs, Tensors, single_task
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.rank import DeepFM as DeepFMSection
 from penstock.models.table_plan import TablePlan, WideTables, plan_tables
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections.rank import DeepFM as DeepFMSection
 
 
 class DeepFM(Model):
@@ -30,7 +27,7 @@ class DeepFM(Model):
     classes there is a logit for each, and a linear layer takes the factorisation machine's vector to them.
     """
 
-    def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
+    def __init__(self, model: ModelConfig, section: DeepFMSection, inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
         path, num_class = "model_config.deepfm", model.num_class
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
@@ -51,7 +48,6 @@ class DeepFM(Model):
         self.output = nn.Linear(last.output_dim, num_class)
 
     def predict(self, batch: Batch) -> Tensors:
-        """What the task predicts."""
         groups = self.embedding_group(batch)
         deep = self.deep(groups["deep"])
         fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))

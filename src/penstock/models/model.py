@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError, PenstockError
+from penstock.features import Feature
 from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.sections import ModelConfig
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.features import Feature
-    from penstock.models.sections import ModelConfig
 
 Tensors = dict[str, torch.Tensor]
 
@@ -23,7 +21,7 @@ Tensors = dict[str, torch.Tensor]
 class ModelInputs:
     """What a model is built on, beside its own section of the run file."""
 
-    features: Sequence["Feature"]
+    features: Sequence[Feature]
     label_fields: Sequence[str]
     sample_weight_fields: Sequence[str] = ()
     table_device: torch.device | str | None = None
@@ -33,17 +31,11 @@ class ModelInputs:
 class ModelMetrics(Protocol):
     """The metrics of a model's tasks, added up over batches. Models do not know which there are."""
 
-    def update(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch."""
-        ...
+    def update(self, predictions: Tensors, batch: Batch) -> None: ...
 
-    def compute(self) -> dict[str, float]:
-        """The values by result name."""
-        ...
+    def compute(self) -> dict[str, float]: ...
 
-    def reset(self) -> None:
-        """Forget every row."""
-        ...
+    def reset(self) -> None: ...
 
 
 class Model(nn.Module):
@@ -71,7 +63,6 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Tensors:
-        """The same as `predict`."""
         return self.predict(batch)
 
     def loss(self, predictions: Tensors, batch: Batch) -> Tensors:
@@ -93,7 +84,6 @@ class Model(nn.Module):
         self._metrics, self._train_metrics = metrics, train_metrics
 
     def update_metric(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch to the metrics of evaluation."""
         _attached(self._metrics).update(predictions, batch)
 
     def compute_metric(self) -> dict[str, float]:
@@ -139,7 +129,7 @@ def _attached(metrics: ModelMetrics | None) -> ModelMetrics:
     return metrics
 
 
-def single_task(model: "ModelConfig", inputs: ModelInputs) -> Task:
+def single_task(model: ModelConfig, inputs: ModelInputs) -> Task:
     """The task of a model with one output: the first label and the first sample weight."""
     if not inputs.label_fields:
         raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")

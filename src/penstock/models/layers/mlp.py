@@ -1,16 +1,12 @@
 """Fully connected layers, their activations and normalisation."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-
-if TYPE_CHECKING:
-    from penstock.models.sections.layers import MLP as MlpSection
+from penstock.models.sections.layers import MLP as MlpSection
 
 ACTIVATIONS = (
     "ELU",
@@ -49,7 +45,6 @@ class BatchNorm(nn.BatchNorm1d):
     """As in torch, but one row has no variance: in training it is normalised by the running statistics."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """(B, width) -> (B, width)."""
         by_batch = has_statistics(input) if self.training else False
         momentum = 0.1 if self.momentum is None else self.momentum
         return functional.batch_norm(
@@ -63,7 +58,7 @@ class MLP(nn.Module):
     `output_dim` is the width of the last one. Without hidden units the input passes through.
     """
 
-    def __init__(self, input_dim: int, section: "MlpSection", path: str) -> None:
+    def __init__(self, input_dim: int, section: MlpSection, path: str) -> None:
         """`path` is the section's place in the run file, for messages."""
         super().__init__()
         self.output_dim = input_dim
@@ -73,12 +68,11 @@ class MLP(nn.Module):
             self.output_dim = width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, input_dim) -> (B, output_dim)."""
         output: torch.Tensor = self.layers(x)
         return output
 
 
-def _layer(input_dim: int, width: int, dropout: float, section: "MlpSection", path: str) -> nn.Sequential:
+def _layer(input_dim: int, width: int, dropout: float, section: MlpSection, path: str) -> nn.Sequential:
     layer = nn.Sequential()
     layer.add_module("linear", nn.Linear(input_dim, width, bias=section.bias))
     if section.use_bn:
@@ -91,7 +85,7 @@ def _layer(input_dim: int, width: int, dropout: float, section: "MlpSection", pa
     return layer
 
 
-def _dropout_ratios(section: "MlpSection", path: str) -> list[float]:
+def _dropout_ratios(section: MlpSection, path: str) -> list[float]:
     """One for each layer; one alone holds for all of them."""
     ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
     if len(ratios) <= 1:

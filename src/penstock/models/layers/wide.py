@@ -35,7 +35,6 @@ class Wide(nn.Module):
         self.weights = nn.Linear(num_dense, num_class, bias=False) if num_dense else None
 
     def forward(self, wide: torch.Tensor) -> torch.Tensor:
-        """The sum of all parts."""
         if self.weights is None and len(self.columns_of_class) == 1:
             return wide.sum(dim=1, keepdim=True)
         sums = [wide[:, columns].sum(dim=1, keepdim=True) for columns in self.columns_of_class]

@@ -9,7 +9,7 @@ from pydantic import PositiveInt, create_model
 from penstock.config.errors import Problem
 from penstock.config.registry import result_name
 from penstock.config.section import Later, Refused, Section
-from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.sections.layers import VariationalDropout
 from penstock.models.sections.losses import LossConfig
@@ -165,37 +165,28 @@ class ModelConfig(_WithModels):
 
     def loss_names(self) -> list[str]:
         """The losses among the results of an evaluation, with the tower's name behind them."""
-        return [
-            f"{result_name(*chosen)}{suffix}"
-            for suffix, task in self._tasks()
-            for loss in task.losses
-            if (chosen := loss.chosen("loss")) is not None
-        ]
+        return [name for name, section in self._results() if not isinstance(section, MetricSection)]
 
     def custom_metric_names(self) -> list[str]:
-        """The custom metrics among the results of an evaluation."""
-        return [
-            f"{metric.custom_metric.result_name}{suffix}"
-            for suffix, task in self._tasks()
-            for metric in task.metrics
-            if metric.custom_metric is not None
-        ]
+        return [name for name, section in self._results() if isinstance(section, CustomMetric)]
 
     def result_names(self) -> list[str]:
         """The names under which an evaluation gives its numbers: metrics and losses."""
+        return [name for name, _ in self._results()]
+
+    def _results(self) -> list[tuple[str, Section]]:
+        """The name of each result and its section, task by task."""
+        tasks: list[tuple[str, Any]] = [("", self)]
+        tasks += [(f"_{tower.tower_name}", tower) for tower in self.task_towers]
         return [
-            f"{result_name(*chosen)}{suffix}"
-            for suffix, task in self._tasks()
+            (f"{result_name(*chosen)}{suffix}", chosen[1])
+            for suffix, task in tasks
             for chosen in (
                 *(metric.chosen("metric") for metric in task.metrics),
                 *(loss.chosen("loss") for loss in task.losses),
             )
             if chosen is not None
         ]
-
-    def _tasks(self) -> "list[tuple[str, ModelConfig | TowerOptions]]":
-        """With what stands behind the names of their results."""
-        return [("", self), *((f"_{tower.tower_name}", tower) for tower in self.task_towers)]
 
     def unused_settings(self) -> Iterator[Problem]:
         """Weights of towers that wait for what they weigh."""

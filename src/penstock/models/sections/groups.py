@@ -10,14 +10,16 @@ from penstock.config.section import DropoutRatio, Later, Section
 from penstock.models.sections.layers import MLP
 
 
-class DINEncoder(Section):
-    """Attention of the query to each step of the history."""
-
+class _Encoder(Section):
     name: str | None = None
     """Name of the encoder; absent: its input's."""
 
     input: str
     """Sequence group it reads."""
+
+
+class DINEncoder(_Encoder):
+    """Attention of the query to each step of the history."""
 
     attn_mlp: MLP
     """Scores one step of the history against the query."""
@@ -26,27 +28,15 @@ class DINEncoder(Section):
     """Longest sequence that is looked at; 0: all of it."""
 
 
-class SimpleAttention(Section):
+class SimpleAttention(_Encoder):
     """Attention by the plain product of query and step."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     max_seq_length: NonNegativeInt = 0
     """Longest sequence that is looked at; 0: all of it."""
 
 
-class PoolingEncoder(Section):
+class PoolingEncoder(_Encoder):
     """Mean or sum over the steps."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     pooling_type: str = "mean"
     """mean or sum."""
@@ -55,14 +45,8 @@ class PoolingEncoder(Section):
     """Longest sequence that is looked at; 0: all of it."""
 
 
-class SelfAttentionEncoder(Section):
+class SelfAttentionEncoder(_Encoder):
     """Self-attention over the steps, then a mean."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     multihead_attn_dim: PositiveInt = 512
     """Width of the attention."""
@@ -77,14 +61,8 @@ class SelfAttentionEncoder(Section):
     """Longest sequence that is looked at; 0: all of it."""
 
 
-class MultiWindowDINEncoder(Section):
+class MultiWindowDINEncoder(_Encoder):
     """Attention over windows of the history."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     attn_mlp: MLP
     """Scores one step of the history against the query."""

@@ -115,14 +115,18 @@ class GRContextualizedMLP(Section):
     """Weights that depend on the user's context."""
 
 
-class GRContextualPreprocessor(Section):
-    """Context first, then steps that hold item and action together."""
+class GRUIHPreprocessor(Section):
+    """The history alone."""
 
     action_encoder: GRActionEncoder | None = None
     """How actions become vectors."""
 
     action_mlp: GRContextualizedMLP | None = None
     """From action vectors to the model's width."""
+
+
+class GRContextualPreprocessor(GRUIHPreprocessor):
+    """Context first, then steps that hold item and action together."""
 
     content_encoder: GRContentEncoder
     """How items become vectors."""
@@ -148,16 +152,6 @@ class GRContextualInterleavePreprocessor(Section):
 
     content_mlp: GRContextualizedMLP
     """From item vectors to the model's width."""
-
-
-class GRUIHPreprocessor(Section):
-    """The history alone."""
-
-    action_encoder: GRActionEncoder | None = None
-    """How actions become vectors."""
-
-    action_mlp: GRContextualizedMLP | None = None
-    """From action vectors to the model's width."""
 
 
 class GRInputPreprocessor(Section):

@@ -133,11 +133,8 @@ class Cross(Section):
     """Number of cross layers."""
 
 
-class CrossV2(Section):
+class CrossV2(Cross):
     """Cross layers with a low-rank weight matrix."""
-
-    cross_num: PositiveInt = 3
-    """Number of cross layers."""
 
     low_rank: PositiveInt = 32
     """Rank of each cross layer's weight."""

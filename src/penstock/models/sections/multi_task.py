@@ -107,29 +107,11 @@ class DlrmHSTU(Section):
     """Give the context to the tasks too."""
 
 
-class UltraHSTU(Section):
+class UltraHSTU(DlrmHSTU):
     """Several sequential transducers."""
 
-    hstu: list[HSTU] = []
+    hstu: list[HSTU] = []  # type: ignore[assignment]
     """The sequence encoder."""
-
-    fusion_mtl_tower: FusionMTLTower
-    """The tasks."""
-
-    max_seq_len: PositiveInt
-    """Longest sequence that is looked at; longer ones are cut."""
-
-    item_embedding_hidden_dim: PositiveInt = 512
-    """Hidden width of the item part."""
-
-    enable_global_average_loss: bool = True
-    """Mean over the candidates of all ranks instead of each rank's own."""
-
-    sequence_timestamp_is_ascending: bool = True
-    """Whether the newest step is the last."""
-
-    concat_contextual_features: bool = False
-    """Give the context to the tasks too."""
 
 
 class PEPNet(Section):

@@ -32,7 +32,7 @@ class WideAndDeep(GroupedModel):
     """Initialiser of the wide part's tables."""
 
 
-class DeepFM(GroupedModel):
+class DeepFM(WideAndDeep):
     """Wide, factorisation machine and MLP over shared embeddings."""
 
     required_groups: ClassVar[Mapping[str, FeatureGroupType]] = {"deep": FeatureGroupType.DEEP}
@@ -40,18 +40,6 @@ class DeepFM(GroupedModel):
         "wide": FeatureGroupType.WIDE,
         "fm": FeatureGroupType.DEEP,
     }
-
-    deep: MLP
-    """On the concatenated embeddings."""
-
-    final: MLP | None = None
-    """On the joined outputs; absent: their sum."""
-
-    wide_embedding_dim: PositiveInt = 4
-    """Width of each feature's vector in the wide part."""
-
-    wide_init_fn: str | None = None
-    """Initialiser of the wide part's tables."""
 
 
 class MultiTower(Section):
