@@ -37,8 +37,8 @@ from penstock.runtime.interrupts import StopRequest
 from penstock.tensors.batch import Batch
 from penstock.training.callbacks import Callbacks
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import FinishedStep
 from penstock.training.progress import TrainingProgress
+from penstock.training.step import FinishedStep
 
 DATA_BAR, WATCHING_BAR = 0.95, 0.97
 TURN_STEPS, TURNS = 20, 12

@@ -4,9 +4,8 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.training.evaluate import Evaluation
-from penstock.training.pipeline import PlainPipeline, Stopwatch
 from penstock.training.progress import End, Every, Timetable, TrainingProgress
-from penstock.training.step import StepOutcome
+from penstock.training.step import Pipeline, StepOutcome, Stopwatch
 from penstock.training.trainer import no_batch
 from tests.training.fakes import FakeBatch, FakeBatches, FakeCheckpoints, make_trainer
 
@@ -131,7 +130,7 @@ def test_the_position_that_is_saved_is_that_of_the_last_finished_batch(tmp_path)
     batches = [FakeBatch(number, resume_state={"epoch": 0, "given": number + 1}) for number in range(4)]
     source, checkpoints = FakeBatches(batches), FakeCheckpoints()
 
-    class TwoInFlight(PlainPipeline):
+    class TwoInFlight(Pipeline):
         def __init__(self, progress):
             super().__init__(lambda batch, progress: StepOutcome(0.5, {}), progress)
             self.waiting = []
@@ -224,8 +223,8 @@ def test_new_data_are_trained_on_as_long_as_the_first(trained):
 
 def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):
     clock = iter([0.0, 3.0, 10.0, 11.0, 12.0])
-    monkeypatch.setattr("penstock.training.pipeline.time.perf_counter", lambda: next(clock))
-    pipeline = PlainPipeline(lambda batch, progress: StepOutcome(0.5, {}), TrainingProgress())
+    monkeypatch.setattr("penstock.training.step.time.perf_counter", lambda: next(clock))
+    pipeline = Pipeline(lambda batch, progress: StepOutcome(0.5, {}), TrainingProgress())
     batches = iter(TWO_BATCHES)
 
     assert [pipeline.progress(batches).batch.number for _ in TWO_BATCHES] == [0, 1]

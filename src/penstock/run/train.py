@@ -37,7 +37,7 @@ from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.events import Ended, Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import PlainPipeline, Stopwatch
+from penstock.training.step import Pipeline, Stopwatch
 from penstock.training.trainer import Trainer
 
 
@@ -238,7 +238,7 @@ def build_trainer(
     monitor, machine = session.monitor, MachineUse()
     limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
     return Trainer(
-        pipeline=PlainPipeline(training.step, training.progress),
+        pipeline=Pipeline(training.step, training.progress),
         batches=training.batches,
         progress=training.progress,
         timetable=training.timetable,

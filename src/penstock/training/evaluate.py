@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,30 +14,17 @@ from torch import nn
 
 from penstock.metrics.auc import AUC
 from penstock.metrics.wiring import BoundMetric
+from penstock.models.model import Model
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
 from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
-
-Predictions = dict[str, torch.Tensor]
 
 NUM_BINS = 20
 """Bins of about as many rows each: where predictions are many, the curve is fine."""
 MAX_GROUPS = 20
 NO_WEIGHT = "no row weighs anything"
 """Why a loss is undefined."""
-
-
-class Scoring(Protocol):
-    """A model that can predict and say how wrong it was."""
-
-    def predict(self, batch: Batch) -> Predictions: ...
-
-    def loss(self, predictions: Predictions, batch: Batch) -> dict[str, torch.Tensor]: ...
-
-    def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """What the rows of a batch weigh together in each loss."""
-        ...
 
 
 @dataclass(slots=True)
@@ -97,6 +84,7 @@ class Evaluation:
 
     def as_record(self, progress: TrainingProgress, seconds: float, saved: bool) -> dict[str, Any]:
         """One line of eval_result.jsonl; `saved` says whether there is a checkpoint of this step."""
+        also = {"calibration_bins": self.calibration, "group_auc": self.group_auc, "remarks": self.remarks}
         return {
             "step": progress.step,
             "epoch": progress.epoch,
@@ -105,9 +93,7 @@ class Evaluation:
             "rows": self.rows,
             "seconds": round(seconds, 3),
             "checkpoint": f"step-{progress.step}" if saved else None,
-            **({"calibration_bins": self.calibration} if self.calibration else {}),
-            **({"group_auc": self.group_auc} if self.group_auc else {}),
-            **({"remarks": self.remarks} if self.remarks else {}),
+            **{name: value for name, value in also.items() if value},
         }
 
     @classmethod
@@ -125,7 +111,7 @@ class Evaluation:
 
 def evaluate(
     model: nn.Module,
-    scoring: Scoring,
+    scoring: Model,
     batches: Iterable[Batch],
     metrics: TaskMetrics,
     on_batch: Callable[[Batch], None] = lambda batch: None,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.training.evaluate import Evaluation
-from penstock.training.pipeline import Stopwatch
 from penstock.training.progress import TrainingProgress
+from penstock.training.step import Stopwatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from torch import nn
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
+from penstock.models.model import Model, Tensors
 from penstock.tensors.batch import Batch
-from penstock.training.evaluate import Predictions, Scoring, evaluation_mode
+from penstock.training.evaluate import evaluation_mode
 
 
 def predict(
-    model: nn.Module, scoring: Scoring, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
+    model: nn.Module, scoring: Model, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """One record batch per batch: reserved columns first, then predictions, rows as they came."""
     for batch in batches:
@@ -34,7 +35,7 @@ def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> No
             raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
 
 
-def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:
+def as_record_batch(predictions: Tensors, batch: Batch) -> pa.RecordBatch:
     reserved = batch.reserves.get()
     columns: dict[str, pa.Array[Any]] = {}
     if reserved is not None:

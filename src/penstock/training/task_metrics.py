@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -46,9 +45,7 @@ class TaskMetrics:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.reset()
 
     def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
