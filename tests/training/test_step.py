@@ -1,11 +1,14 @@
-"""One training step: the rates of this step, then forward, backward, update."""
+"""One training step and its learning rates; how far a run is, and what is due when."""
 
 import pytest
 import torch
 from torch import nn
 
+from penstock.config.errors import ConfigError
+from penstock.optim.schedules import PlateauSchedule
+from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import TrainingProgress
+from penstock.training.progress import End, Every, TrainingProgress
 from penstock.training.step import TrainStep
 
 
@@ -61,3 +64,77 @@ def test_a_step_whose_loss_is_not_finite_is_not_taken():
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert step(torch.tensor([[1.0], [2.0]]), TrainingProgress()).taken
     assert not torch.equal(model.norm.running_mean, before["norm.running_mean"])
+
+
+def sgd():
+    return torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=99.0)
+
+
+def test_a_rate_set_by_hand_stands_above_the_schedule_and_is_saved():
+    optimizer = sgd()
+    rates, again = (LearningRates({"dense": (optimizer, Halving())}) for _ in range(2))
+
+    rates.set(0.3)
+    again.load_state_dict(rates.state_dict())
+    rates.apply(TrainingProgress(step=2))
+
+    assert optimizer.param_groups[0]["lr"] == 0.3
+    assert again.values(TrainingProgress(step=2)) == {"dense": 0.3}
+    again.set(None, "dense")
+    assert again.values(TrainingProgress(step=2)) == {"dense": 0.25}
+
+
+def test_rates_are_set_for_optimizers_that_there_are():
+    optimizer = sgd()
+    rates = LearningRates({"dense": (optimizer, Halving())})
+
+    with pytest.raises(ConfigError, match="there is no optimizer named 'dens'; did you mean 'dense'"):
+        rates.set(0.1, "dens")
+    with pytest.raises(ConfigError, match="a learning rate is a number of at least 0, not -1"):
+        rates.set(-1)
+
+
+def test_plateaus_hear_evaluations_and_are_saved():
+    optimizer = sgd()
+    section = ReduceOnPlateauLR(metric="auc", factor=0.5, patience=0)
+    rates, again = (LearningRates({"dense": (optimizer, PlateauSchedule(section, 0.8))}) for _ in range(2))
+
+    rates.observe({"auc": 0.7})
+    rates.observe({"log_loss": 0.1})  # no auc: no improvement
+    again.load_state_dict(rates.state_dict())
+
+    assert rates.values(TrainingProgress()) == again.values(TrainingProgress()) == {"dense": 0.4}
+
+
+def test_the_mean_loss_is_of_the_steps_since_it_was_last_asked_for():
+    progress = TrainingProgress()
+
+    progress.count(4, loss=1.0)
+    progress.count(4, loss=3.0)
+    assert progress.mean_loss() == 2.0
+    progress.close_window()
+
+    progress.count(4, loss=7.0)
+    assert progress.mean_loss() == 7.0
+
+
+def test_what_is_due_at_multiples_of_steps_or_epochs():
+    ends = [TrainingProgress(step=step, epoch=step) for step in range(1, 7)]
+
+    assert [end.step for end in ends if Every(steps=3).due_after_step(end)] == [3, 6]
+    assert [end.epoch for end in ends if Every(epochs=2).due_after_epoch(end)] == [2, 4, 6]
+    assert not any(Every(epochs=1).due_after_step(end) or Every(steps=1).due_after_epoch(end) for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("end", "progress", "reached"),
+    [
+        (End(steps=5), TrainingProgress(step=4, epoch=9), False),
+        (End(steps=5), TrainingProgress(step=5), True),
+        (End(steps=5), TrainingProgress(step=7, steps_before=3), False),
+        (End(epochs=2), TrainingProgress(step=99, epoch=1), False),
+        (End(epochs=2), TrainingProgress(step=1, epoch=2), True),
+    ],
+)
+def test_the_end(end, progress, reached):
+    assert end.reached(progress) is reached
