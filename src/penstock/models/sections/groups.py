@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from penstock.config.section import DropoutRatio, Later, Section
-from penstock.models.sections.layers import MLP
+from penstock.models.sections.layers import AttentionMLP
+
+MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
 
 
 class _Encoder(Section):
@@ -21,18 +23,14 @@ class _Encoder(Section):
 class DINEncoder(_Encoder):
     """Attention of the query to each step of the history."""
 
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
-
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    attn_mlp: AttentionMLP
+    max_seq_length: MaxLength = 0
 
 
 class SimpleAttention(_Encoder):
     """Attention by the plain product of query and step."""
 
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
 class PoolingEncoder(_Encoder):
@@ -41,8 +39,7 @@ class PoolingEncoder(_Encoder):
     pooling_type: str = "mean"
     """mean or sum."""
 
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
 class SelfAttentionEncoder(_Encoder):
@@ -57,16 +54,13 @@ class SelfAttentionEncoder(_Encoder):
     dropout: DropoutRatio = 0.0
     """Share of attention weights dropped in training."""
 
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
 class MultiWindowDINEncoder(_Encoder):
     """Attention over windows of the history."""
 
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
-
+    attn_mlp: AttentionMLP
     windows_len: list[PositiveInt] = []
     """Steps in each window, from the newest back."""
 

@@ -1,8 +1,9 @@
 """Options of the building blocks that several models share."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import DropoutRatio, Section
 
@@ -35,6 +36,12 @@ class MLP(Section):
 
     use_ln: bool = False
     """Layer normalisation after each linear layer."""
+
+
+FinalMLP = Annotated[MLP, Field(description="From the joined parts to the output.")]
+DeepMLP = Annotated[MLP, Field(description="On the concatenated embeddings.")]
+GateMLP = Annotated[MLP | None, Field(description="Before each gate's softmax.")]
+AttentionMLP = Annotated[MLP, Field(description="Scores one step of the history against the query.")]
 
 
 class ExtractionNetwork(Section):

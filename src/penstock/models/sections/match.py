@@ -3,7 +3,7 @@
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import Section
-from penstock.models.sections.layers import MLP, Similarity
+from penstock.models.sections.layers import FinalMLP, Similarity
 from penstock.models.sections.towers import DATTower, HSTUUserTower, MINDUserTower, MultiWindowDINTower, Tower
 
 
@@ -52,8 +52,7 @@ class TDM(Section):
     multiwindow_din: MultiWindowDINTower
     """Attention over windows of the history."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class DAT(DSSM):

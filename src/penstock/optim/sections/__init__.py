@@ -21,7 +21,13 @@ from penstock.optim.sections.schedules import (
     refuse_unusable_rate,
 )
 
-_FUSED = Ignored("the implementation is chosen by the device")
+Beta1 = Annotated[MomentDecay, Field(description="Decay of the mean of gradients.")]
+Beta2 = Annotated[MomentDecay, Field(description="Decay of the mean of squared gradients.")]
+Rho = Annotated[MomentDecay, Field(description="Decay of the means.")]
+Momentum = Annotated[MomentDecay, Field(description="Share of the last update that is kept.")]
+Epsilon = Annotated[PositiveFloat, Field(description="Keeps the division finite.")]
+Accumulator = Annotated[NonNegativeFloat, Field(description="Where the accumulators start.")]
+Fused = Annotated[bool, Ignored("the implementation is chosen by the device")]
 
 
 class DenseOptions(Section):
@@ -31,10 +37,7 @@ class DenseOptions(Section):
     """The name of its class in torch.optim."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
-
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the class."""
@@ -46,16 +49,14 @@ class SGDOptimizer(DenseOptions):
 
     torch_class = "SGD"
 
-    momentum: MomentDecay = 0.9
-    """Share of the last update that is kept."""
-
+    momentum: Momentum = 0.9
     dampening: MomentDecay = 0.0
     """Share of the gradient that does not enter the momentum."""
 
     nesterov: bool = False
     """Look ahead along the momentum."""
 
-    fused: Annotated[bool, _FUSED] = False
+    fused: Fused = False
     """Of the old schema."""
 
     @model_validator(mode="after")
@@ -70,32 +71,22 @@ class AdagradOptimizer(DenseOptions):
 
     torch_class = "Adagrad"
 
-    initial_accumulator_value: NonNegativeFloat = 0.0
-    """Where the accumulators start."""
-
-    eps: PositiveFloat = 1e-10
-    """Keeps the division finite."""
-
-    fused: Annotated[bool, _FUSED] = False
+    initial_accumulator_value: Accumulator = 0.0
+    eps: Epsilon = 1e-10
+    fused: Fused = False
     """Of the old schema."""
 
 
 class AdamOptions(DenseOptions):
     """What Adam and AdamW say."""
 
-    beta1: MomentDecay = 0.9
-    """Decay of the mean of gradients."""
-
-    beta2: MomentDecay = 0.999
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
-
+    beta1: Beta1 = 0.9
+    beta2: Beta2 = 0.999
+    eps: Epsilon = 1e-08
     amsgrad: bool = False
     """Divide by the largest second moment so far."""
 
-    fused: Annotated[bool, _FUSED] = False
+    fused: Fused = False
     """Of the old schema."""
 
     def arguments(self) -> dict[str, Any]:
@@ -125,11 +116,8 @@ class AdadeltaOptimizer(DenseOptions):
 
     torch_class = "Adadelta"
 
-    rho: MomentDecay = 0.95
-    """Decay of the means."""
-
-    eps: PositiveFloat = 1e-06
-    """Keeps the division finite."""
+    rho: Rho = 0.95
+    eps: Epsilon = 1e-06
 
 
 class RMSpropOptimizer(DenseOptions):
@@ -137,18 +125,14 @@ class RMSpropOptimizer(DenseOptions):
 
     torch_class = "RMSprop"
 
-    alpha: MomentDecay = 0.99
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
+    alpha: Beta2 = 0.99
+    eps: Epsilon = 1e-08
 
 
 class CustomOptimizer(CustomPart):
     """A `torch.optim.Optimizer` of one's own, made with parameters, lr and its options."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
 
 
 class DenseOptimizerOptions(ScheduleOptions):
@@ -238,8 +222,6 @@ class FusedOptions(Section):
     """Bytes of state beside each byte of a table; None: one number for each row instead."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
-
     gradient_clipping: bool = False
     """Clip each gradient value to max_gradient."""
 
@@ -262,14 +244,9 @@ class FusedOptions(Section):
 class FusedMomentOptions(FusedOptions):
     """What the fused optimizers with two moments say."""
 
-    beta1: MomentDecay = 0.9
-    """Decay of the mean of gradients."""
-
-    beta2: MomentDecay = 0.999
-    """Decay of the mean of squared gradients."""
-
+    beta1: Beta1 = 0.9
+    beta2: Beta2 = 0.999
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedSGDOptimizer(FusedOptions):
@@ -283,8 +260,7 @@ class FusedAdagradOptimizer(FusedOptions):
 
     kernel, state_per_weight = "Adagrad", 1.0
 
-    initial_accumulator_value: NonNegativeFloat = 0.0
-    """Where the accumulators start."""
+    initial_accumulator_value: Accumulator = 0.0
 
     def kernel_settings(self) -> dict[str, Any]:
         return {}  # the kernel starts accumulators at 0; others are filled after it is built
@@ -296,8 +272,6 @@ class FusedRowWiseAdagradOptimizer(FusedOptions):
     kernel = "RowWiseAdagrad"
 
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
-
     weight_decay_mode: WeightDecayMode = WeightDecayMode.NONE
     """NONE, L2 (in the gradient) or DECOUPLE (in the weights)."""
 
@@ -342,11 +316,8 @@ class FusedLarsSGDOptimizer(FusedOptions):
 
     kernel, on_cpu, instead, state_per_weight = "LarsSGD", False, "sgd_optimizer", 1.0
 
-    momentum: MomentDecay = 0.9
-    """Share of the last update that is kept."""
-
+    momentum: Momentum = 0.9
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedAdadeltaOptimizer(FusedOptions):
@@ -354,14 +325,9 @@ class FusedAdadeltaOptimizer(FusedOptions):
 
     instead = "adagrad_optimizer"
 
-    rho: MomentDecay = 0.95
-    """Decay of the means."""
-
-    eps: PositiveFloat = 1e-06
-    """Keeps the division finite."""
-
+    rho: Rho = 0.95
+    eps: Epsilon = 1e-06
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedRMSpropOptimizer(FusedOptions):
@@ -369,14 +335,9 @@ class FusedRMSpropOptimizer(FusedOptions):
 
     instead = "adam_optimizer"
 
-    alpha: MomentDecay = 0.99
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
-
+    alpha: Beta2 = 0.99
+    eps: Epsilon = 1e-08
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class SparseOptimizer(ScheduleOptions):
