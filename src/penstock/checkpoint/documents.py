@@ -29,7 +29,8 @@ def _encoded(value: Any, place: str) -> Any:
         case None | bool() | int() | str() | float():
             return value
         case np.ndarray() if not value.dtype.hasobject:
-            return {"$array": _encoded_array(value)}
+            content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            return {"$array": {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}}
         case np.generic() if not value.dtype.hasobject:
             return _encoded(value.item(), place)
         case bytes() | bytearray():
@@ -37,27 +38,16 @@ def _encoded(value: Any, place: str) -> Any:
         case list() | tuple():
             return [_encoded(item, f"{place}[{index}]") for index, item in enumerate(value)]
         case dict():
-            return {_key(key, place): _encoded(item, f"{place}.{key}") for key, item in value.items()}
+            for key in value:
+                if not isinstance(key, str) or key.startswith("$"):
+                    raise CheckpointError(
+                        f"{place}: key {key!r} cannot be saved; keys are strings that do not begin with '$'"
+                    )
+            return {key: _encoded(item, f"{place}.{key}") for key, item in value.items()}
     raise CheckpointError(
         f"{place}: a {type(value).__name__} cannot be saved in a document; give numbers, strings, lists, "
         "dicts, NumPy arrays or bytes (tensors are saved beside the documents)"
     )
-
-
-def _key(key: Any, place: str) -> str:
-    if not isinstance(key, str) or key.startswith("$"):
-        raise CheckpointError(
-            f"{place}: key {key!r} cannot be saved; keys are strings that do not begin with '$'"
-        )
-    return key
-
-
-def _encoded_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    return {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "base64": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode(),
-    }
 
 
 def _decoded(item: dict[str, Any]) -> Any:

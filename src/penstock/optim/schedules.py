@@ -206,8 +206,9 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
     >>> preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}, 0.8, 3)
     [0.8, 0.4, 0.2, 0.1]
     """
-    is_rate = isinstance(lr, int | float) and math.isfinite(lr) and lr >= 0
-    if not is_rate or not isinstance(steps, int) or steps < 0:
+    given: tuple[object, object] = (lr, steps)  # a notebook may give anything
+    is_rate = isinstance(given[0], int | float) and math.isfinite(lr) and lr >= 0
+    if not is_rate or not isinstance(given[1], int) or steps < 0:
         raise ConfigError(
             f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
         )
