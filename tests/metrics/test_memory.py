@@ -98,6 +98,8 @@ def test_sums_need_the_same_for_any_number_of_rows():
     assert AUC().memory_needs(10**9) == MemoryNeeds(histogram, histogram)
     assert MulticlassAUC(thresholds=10).memory_needs(5, num_classes=7).ample_bytes == 3 * 2 * 7 * 10 * 8
     assert needs_of(Accuracy(), 10**9).ample_bytes < 100
+    custom = object()  # it has no methods for it, and is not counted
+    assert (needs_of(custom, 10**9), held_bytes(custom)) == (MemoryNeeds(0, 0), 0)
 
 
 def test_a_window_needs_what_the_rows_of_its_steps_need():
@@ -120,12 +122,6 @@ def test_more_rows_than_an_exact_xauc_may_hold_say_what_to_do():
         "xauc: exact holds at most 100 rows and there are more; leave exact out, and pairs of a sample of the rows "
         "are counted, or raise memory.limit"
     )
-
-
-def test_a_metric_of_ones_own_that_does_not_tell_is_not_counted():
-    assert needs_of(object(), 10**9) == MemoryNeeds(0, 0)
-    assert held_bytes(object()) == 0
-    hold_within(object(), 0, 10**9)
 
 
 def test_the_rest_is_divided_by_what_each_could_use_beyond_its_need():

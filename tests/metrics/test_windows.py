@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from penstock.config.errors import CheckpointError, DataError
+from penstock.config.errors import DataError
 from penstock.metrics.auc import DecayAUC
 from penstock.metrics.regression import MeanAbsoluteError
 from penstock.metrics.windows import TrainMetricWrapper, window_misfit
@@ -59,16 +59,6 @@ def test_batches_without_rows_advance_the_count_and_add_nothing():
     assert (metric.num_steps, metric.remark, metric.compute()) == (6, None, 0.3)
 
 
-def test_a_decay_auc_is_computed_from_its_own_decayed_counts():
-    metric = TrainMetricWrapper(DecayAUC(thresholds=10), decay_rate=0.9, decay_step=1)
-    values = []
-    for _ in range(2):
-        metric.update(np.arange(1, 9) / 10, [1, 0, 1, 0, 0, 0, 1, 1])
-        values.append(metric.compute())
-
-    assert values == pytest.approx([0.5625, 0.5625], abs=1e-12)
-
-
 def test_nan_predictions_of_all_windows_are_counted():
     metric = TrainMetricWrapper(MeanAbsoluteError(), decay_step=1)
     for _ in range(3):
@@ -83,8 +73,7 @@ def random_steps(num_steps, num_rows=8):
 
 
 @pytest.mark.parametrize("make", [DecayAUC, MeanAbsoluteError])
-@pytest.mark.parametrize("num_ranks", [1, 3])
-def test_any_number_of_ranks_gives_the_value_of_one(make, num_ranks):
+def test_three_ranks_give_the_value_of_one(make):
     steps = random_steps(7)
     whole = TrainMetricWrapper(make(), 0.8, decay_step=3)
     for preds, target in steps:
@@ -93,10 +82,10 @@ def test_any_number_of_ranks_gives_the_value_of_one(make, num_ranks):
     def train(rank, collectives):
         metric = TrainMetricWrapper(make(), 0.8, 3, collectives)
         for preds, target in steps:
-            metric.update(preds[rank::num_ranks], target[rank::num_ranks])
+            metric.update(preds[rank::3], target[rank::3])
         return metric.compute()
 
-    assert on_ranks(num_ranks, train) == pytest.approx([whole.compute()] * num_ranks, abs=1e-12)
+    assert on_ranks(3, train) == pytest.approx([whole.compute()] * 3, abs=1e-12)
 
 
 @pytest.mark.parametrize("make", [DecayAUC, MeanAbsoluteError])
@@ -151,13 +140,6 @@ def test_only_metrics_at_the_same_step_are_merged():
     left.merge(right)
 
     assert left.compute() == pytest.approx(0.2)
-
-
-def test_the_state_of_another_metric_is_refused():
-    saved = TrainMetricWrapper(MeanAbsoluteError()).state_dict()
-
-    with pytest.raises(CheckpointError, match="auc: the saved state has"):
-        TrainMetricWrapper(DecayAUC()).load_state_dict(saved)
 
 
 def test_a_log_line_in_the_middle_of_a_window_is_told_with_values_that_fit():

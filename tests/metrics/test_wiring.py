@@ -71,34 +71,16 @@ def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
         assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
 
 
-def test_problems_of_train_metrics_carry_their_path():
-    with pytest.raises(
-        ConfigError, match=r"model_config.train_metrics\[0\].xauc: 'xauc' needs the prediction y"
-    ):
-        build_train_metrics(train_configs({"xauc": {}}), ["probs"], label="y")
+def test_windows_of_training_and_evaluations_are_over_all_ranks():
+    def work(rank, collectives):
+        configs = train_configs({"mean_absolute_error": {}, "decay_step": 1})
+        [followed] = build_train_metrics(configs, ["y"], label="y", collectives=collectives).values()
+        followed.update({"y": [float(rank)]}, {"y": [0.0]})
+        evaluated = BoundMetric("accuracy", Accuracy(), "probs", "y")
+        evaluated.update({"probs": [0.9]}, {"y": [rank]})
+        return followed.compute(), evaluated.compute(collectives)
 
-
-def test_a_window_of_training_is_closed_over_all_ranks():
-    def train(rank, collectives):
-        metrics = build_train_metrics(
-            train_configs({"mean_absolute_error": {}, "decay_step": 1}),
-            ["y"],
-            label="y",
-            collectives=collectives,
-        )
-        metrics["mean_absolute_error"].update({"y": [float(rank)]}, {"y": [0.0]})
-        return metrics["mean_absolute_error"].compute()
-
-    assert on_ranks(2, train) == [0.5, 0.5]
-
-
-def test_an_evaluation_is_computed_over_all_ranks():
-    def evaluate(rank, collectives):
-        metric = BoundMetric("accuracy", Accuracy(), "probs", "y")
-        metric.update({"probs": [0.9]}, {"y": [rank]})
-        return metric.compute(collectives)
-
-    assert on_ranks(2, evaluate) == [0.5, 0.5]
+    assert on_ranks(2, work) == [(0.5, 0.5)] * 2
 
 
 class Grouped:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.metrics.xauc import XAUC, GroupedXAUC, RowSample, drawn_numbers, num_pairs, pairs_numbered
+from penstock.metrics.xauc import XAUC, GroupedXAUC, drawn_numbers, num_pairs, pairs_numbered
 
 PREDS = np.arange(1, 9) / 10
 
@@ -75,41 +75,32 @@ def test_drawn_pairs_come_close_and_repeat_with_the_seed():
     assert drawn == pytest.approx([exact] * 3, abs=0.02)
 
 
-def test_more_rows_than_are_kept_leave_a_uniform_sample():
+def test_more_rows_than_are_kept_leave_a_uniform_sample_however_they_are_cut_into_batches():
     generator = np.random.default_rng(3)
     target = generator.random(20_000)
     preds = target + generator.normal(0, 0.5, 20_000)
-    metric = XAUC(max_rows=2000)
+    whole, metric = XAUC(max_rows=2000), XAUC(max_rows=2000)
+    whole.update(preds, target)
     for start in range(0, 20_000, 700):
         metric.update(preds[start : start + 700], target[start : start + 700])
     kept = metric.state_dict()
 
+    np.testing.assert_equal(kept, whole.state_dict())
     assert metric.compute() == pytest.approx(xauc_of(preds, target, exact=True), abs=0.02)
     assert len(kept["preds"]) == 2000
     assert np.mean(np.isin(preds[:10_000], kept["preds"])) == pytest.approx(0.1, abs=0.01)
 
 
-def test_a_sample_does_not_depend_on_the_cut_into_batches():
-    preds = np.random.default_rng(4).random(5000)
-    whole, pieces = XAUC(max_rows=300), XAUC(max_rows=300)
-    whole.update(preds, preds)
-    for piece in np.array_split(preds, 60):
-        pieces.update(piece, piece)
+def test_samples_of_other_sizes_are_joined_at_the_lower_lot():
+    small, large = XAUC(max_rows=50), XAUC(max_rows=400)
+    small.update(np.arange(1000.0), np.zeros(1000))
+    large.update(np.arange(1000.0, 2000.0), np.zeros(1000))
 
-    np.testing.assert_equal(pieces.state_dict(), whole.state_dict())
+    large.merge(small)
 
-
-def test_ranks_that_saw_rows_at_the_same_places_draw_different_lots():
-    generator = np.random.default_rng(5)
-    left, right = XAUC(max_rows=100), XAUC(max_rows=100)
-    left.update(generator.random(1000), np.zeros(1000))
-    right.update(1 + generator.random(1000), np.zeros(1000))
-    left.merge(right)
-    kept = left.state_dict()
-
-    assert len(kept["preds"]) == 100
-    assert len(np.unique(kept["lots"])) == 100
-    assert np.mean(kept["preds"] > 1) == pytest.approx(0.5, abs=0.2)
+    kept = large.state_dict()["preds"]
+    assert np.count_nonzero(kept < 1000) == 50
+    assert np.count_nonzero(kept >= 1000) == pytest.approx(50, rel=0.4)
 
 
 @pytest.mark.parametrize(
@@ -174,40 +165,18 @@ def test_every_number_is_as_likely():
     assert counts / 7000 == pytest.approx(np.full(10, 0.7), abs=0.02)
 
 
-def sample_of(values, max_rows, seed=0):
-    sample = RowSample(max_rows, seed)
-    sample.add(np.asarray(values, np.float64), np.zeros(len(values)))
-    return sample
-
-
-def kept(sample):
-    return sample.rows()["preds"].tolist()
-
-
 @pytest.mark.parametrize("max_rows", [50, 400])
-def test_a_saved_sample_goes_on_as_one_that_was_never_saved(max_rows):
-    """It had room for 100 rows; what it let go is gone, so it goes on by the same lots."""
-    before = sample_of(np.arange(1000.0), 100)
-    whole = sample_of(np.arange(2000.0), max_rows)
-    after = RowSample(max_rows, seed=0)
+def test_a_saved_sample_goes_on_by_the_same_lots_when_it_may_keep_other_rows(max_rows):
+    before, whole, after = XAUC(max_rows=100), XAUC(max_rows=max_rows), XAUC(max_rows=max_rows)
+    before.update(np.arange(1000.0), np.zeros(1000))
+    whole.update(np.arange(2000.0), np.zeros(2000))
 
     after.load_state_dict(before.state_dict())
-    after.add(np.arange(1000.0, 2000.0), np.zeros(1000))
+    after.update(np.arange(1000.0, 2000.0), np.zeros(1000))
 
-    assert set(kept(after)) <= set(kept(whole))
-    assert after.num_seen == 2000
-    earlier = sum(value < 1000 for value in kept(after))
-    assert earlier == pytest.approx(len(kept(after)) / 2, rel=0.3)
-
-
-def test_samples_of_other_sizes_are_joined_at_the_lower_lot():
-    small, large = sample_of(np.arange(1000.0), 50), sample_of(np.arange(1000.0, 2000.0), 400)
-
-    large.merge(small)
-
-    earlier = sum(value < 1000 for value in kept(large))
-    assert earlier == 50
-    assert len(kept(large)) - earlier == pytest.approx(50, rel=0.4)
+    kept = after.state_dict()["preds"]
+    assert set(kept) <= set(whole.state_dict()["preds"])
+    assert np.count_nonzero(kept < 1000) == pytest.approx(len(kept) / 2, rel=0.3)
 
 
 values = st.sampled_from([-math.inf, -1.0, 0.0, 0.25, 3.0, math.inf])

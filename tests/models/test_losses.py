@@ -31,29 +31,19 @@ def test_labels_are_smoothed_before_the_cross_entropy():
     torch.testing.assert_close(found, -(target * p.log() + (1 - target) * (1 - p).log()).mean())
 
 
-def test_weights_are_divided_by_their_mean():
+def test_weights_are_divided_by_their_mean_and_rows_without_weight_are_not_looked_at():
     losses, weights = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 2.0, 3.0])
-
     assert weighted_mean(losses, weights).item() == pytest.approx((losses * weights / 2.0).mean().item())
     assert weighted_mean(losses, None).item() == pytest.approx(7 / 3)
 
-
-def test_the_loss_of_a_row_without_weight_may_be_infinite():
-    losses = torch.tensor([1.0, 2.0, math.inf, math.nan], requires_grad=True)
-
-    mean = weighted_mean(losses, torch.tensor([1.0, 3.0, 0.0, 0.0]))
-    mean.backward()
-
-    assert mean.item() == 1.75
-    assert losses.grad.tolist() == [0.25, 0.75, 0.0, 0.0]
-
-
-def test_nothing_but_weight_zero_gives_zero_and_no_gradient():
-    logits = torch.tensor([1.0, 2.0], requires_grad=True)
-    loss = weighted_mean(logits.square(), torch.zeros(2))
-    loss.backward()
-
-    assert (loss.item(), logits.grad.tolist()) == (0.0, [0.0, 0.0])
+    for weights, expected, gradient in (
+        ([1.0, 3.0, 0.0, 0.0], 1.75, [0.25, 0.75, 0.0, 0.0]),
+        ([0.0] * 4, 0.0, [0.0] * 4),
+    ):
+        losses = torch.tensor([1.0, 2.0, math.inf, math.nan], requires_grad=True)
+        mean = weighted_mean(losses, torch.tensor(weights))
+        mean.backward()
+        assert (mean.item(), losses.grad.tolist()) == (expected, gradient)
 
 
 @pytest.mark.parametrize("label", [5.0, -1.0, float("nan")])
@@ -64,24 +54,13 @@ def test_labels_that_are_not_binary_are_refused(label):
         binary.losses({"logits": torch.zeros(2)}, Batch(labels={"y": torch.tensor([0.0, label])}))
 
 
-def test_softmax_is_the_cross_entropy_of_the_class():
-    classes = task({"softmax_cross_entropy": {}}, num_class=3)
-    logits = torch.tensor([[1.0, 0.0, 2.0], [0.5, -1.0, 0.0]])
-    predictions = classes.predictions(logits, Batch())
-
-    assert tuple(predictions) == classes.prediction_names == ("logits", "probs")
-    torch.testing.assert_close(predictions["probs"], torch.softmax(logits, dim=1))
-    losses = classes.losses(predictions, Batch(labels={"y": torch.tensor([2, 0])}))
-    expected = -torch.log(torch.stack([predictions["probs"][0, 2], predictions["probs"][1, 0]])).mean()
-    torch.testing.assert_close(losses, {"softmax_cross_entropy": expected})
-
-
-def test_softmax_smoothing_is_that_of_torch():
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_softmax_is_the_cross_entropy_of_torch(smoothing):
     logits, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 3])
 
-    found = loss_of({"softmax_cross_entropy": {"label_smoothing": 0.3}}, logits, labels)
+    found = loss_of({"softmax_cross_entropy": {"label_smoothing": smoothing}}, logits, labels)
 
-    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=0.3)
+    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
     torch.testing.assert_close(found, expected)
 
 

@@ -48,16 +48,16 @@ def test_gradients_are_clipped_in_the_kernel(one_table, name):
     assert first == second < 1
 
 
-def test_a_new_learning_rate_is_in_force_at_the_very_next_step(one_table):
+@pytest.mark.parametrize(("is_frozen", "expected"), [(False, 1 - 0.11), (True, 1.0)])
+def test_a_new_learning_rate_is_in_force_at_the_very_next_step_but_for_frozen_tables(
+    one_table, is_frozen, expected
+):
+    if is_frozen:
+        one_table.freeze()
+
     assert trained(one_table, 3, schedule=[0.1, 0.01, 0.0], sgd_optimizer={"lr": 5.0})[0] == pytest.approx(
-        1 - 0.11
+        expected
     )
-
-
-def test_a_frozen_table_does_not_move_whatever_the_schedule_says(one_table):
-    one_table.freeze()
-
-    assert trained(one_table, 2, schedule=[0.1, 0.2], adagrad_optimizer={"lr": 1.0}) == [1.0, 1.0]
 
 
 def test_settings_are_a_new_dictionary_each_time():
