@@ -1,8 +1,8 @@
 """Mean over groups of the exact area under the ROC curve of each: one sort, then sums over segments."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,20 +22,7 @@ NULL = "null"
 """The name of the group of rows without an id."""
 
 
-class GroupAreas(NamedTuple):
-    """One entry for each group that has both classes, and how many groups there are."""
-
-    areas: NDArray[np.float64]
-    num_rows: Indices
-    num_positives: Indices
-    num_groups: int
-
-
-_WEIGHTS: dict[str, Callable[[GroupAreas], NDArray[Any]]] = {
-    "none": lambda found: np.ones(len(found.areas)),
-    "rows": lambda found: found.num_rows,
-    "positives": lambda found: found.num_positives,
-}
+WEIGHTS = ("none", "rows", "positives")
 
 
 class GroupedAUC(GroupedMetric):
@@ -51,8 +38,8 @@ class GroupedAUC(GroupedMetric):
     def __init__(
         self, weight: str = "none", *, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None
     ) -> None:
-        if weight not in _WEIGHTS:
-            raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(_WEIGHTS)}")
+        if weight not in WEIGHTS:
+            raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(WEIGHTS)}")
         super().__init__(limit_bytes=limit_bytes, folder=folder)
         self.settings = {"weight": str(weight)}
         self._names = GroupNames()
@@ -90,11 +77,10 @@ class GroupedAUC(GroupedMetric):
         return is_positive
 
     def _totals_of(self, rows: Rows) -> Totals:
-        found = _areas_of(rows)
-        weights = _WEIGHTS[self.settings["weight"]](found)
-        return np.array(
-            [np.sum(found.areas * weights), np.sum(weights), len(found.areas), found.num_groups], np.float64
-        )
+        areas, num_rows, num_positives, num_groups = group_areas(rows)
+        by = {"none": np.ones(len(areas)), "rows": num_rows, "positives": num_positives}
+        weights = by[self.settings["weight"]]
+        return np.array([np.sum(areas * weights), np.sum(weights), len(areas), num_groups], np.float64)
 
 
 class GroupNames:
@@ -131,16 +117,17 @@ class GroupNames:
         return [self._names.get(key, f"{key:#018x}") for key in keys]
 
 
-def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]) -> GroupAreas:
-    """The exact area of each group with both classes, ties counting half; up to 2**31 rows, no NaN.
+def group_areas(rows: Rows) -> tuple[NDArray[np.float64], Indices, Indices, int]:
+    """Area, rows and positives of each group with both classes, and the number of all groups; up to 2**31 rows, no NaN.
 
-    Group, prediction and label of a row fit one word (31, 32 and 1 bits), so that the sort moves nothing but words.
+    Areas are exact, ties counting half. Group, prediction and label of a row fit one word (31, 32 and 1 bits), so that
+    the sort moves nothing but words.
     Sums are of integers: the area of a group does not depend on the others.
     """
-    words = _sorted_words(keys, preds, is_positive)
+    words = _sorted_words(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
     starts = segment_starts(words >> np.uint64(33))
     if not len(starts):
-        return GroupAreas(np.zeros(0), starts, starts, 0)
+        return np.zeros(0), starts, starts, 0
     positive = (words & np.uint64(1)).view(np.int64)
     num_positives = np.add.reduceat(positive, starts)
     num_negatives = np.diff(starts, append=len(words)) - num_positives
@@ -152,11 +139,7 @@ def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDAr
     both = (num_positives > 0) & (num_negatives > 0)
     num_positives, num_negatives = num_positives[both], num_negatives[both]
     areas = won_twice[both] / (2 * num_positives * num_negatives)
-    return GroupAreas(areas, num_positives + num_negatives, num_positives, len(starts))
-
-
-def _areas_of(rows: Rows) -> GroupAreas:
-    return group_areas(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
+    return areas, num_positives + num_negatives, num_positives, len(starts)
 
 
 def _largest_of(
@@ -171,7 +154,7 @@ def _largest_of(
         key = int(keys[start])
         if last is not None and (-num_rows, key) > last:
             return
-        areas = _areas_of(rows[order[start : start + num_rows]]).areas
+        areas = group_areas(rows[order[start : start + num_rows]])[0]
         yield -num_rows, key, float(areas[0]) if len(areas) else None
 
 

@@ -1,8 +1,8 @@
 """The contract of every metric: rows in, a number out, a state to save, sums over ranks, bytes held."""
 
 import copy
+import io
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
@@ -188,16 +188,11 @@ def gathered(metric: AnyMetric, collectives: Collectives) -> AnyMetric:
 
 def _packed(state: MetricState) -> NDArray[np.uint8]:
     """All arrays as one array of bytes: one exchange, whatever their types and shapes."""
-    arrays = {name: np.asarray(array, order="C") for name, array in state.items()}
-    header = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    parts = [json.dumps(header).encode(), b"\n", *(array.tobytes() for array in arrays.values())]
-    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+    content = io.BytesIO()
+    np.savez(content, **state)  # type: ignore[arg-type]
+    return np.frombuffer(content.getvalue(), dtype=np.uint8)
 
 
 def _unpacked(content: NDArray[np.uint8]) -> MetricState:
-    header, _, values = content.tobytes().partition(b"\n")
-    state, offset = {}, 0
-    for name, dtype, shape in json.loads(header):
-        array = np.frombuffer(values, dtype, math.prod(shape), offset).reshape(shape)
-        state[name], offset = array.copy(), offset + array.nbytes
-    return state
+    with np.load(io.BytesIO(content.tobytes())) as arrays:
+        return dict(arrays)

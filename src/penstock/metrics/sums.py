@@ -38,9 +38,12 @@ class SumsMetric(ABC):
     settings: Settings = {}
     """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
 
-    def __init__(self, sums: Mapping[str, NDArray[Any]]) -> None:
-        """`sums`: the arrays to add to, all zero."""
-        self._sums: MetricState = {**sums, "num_left_out": np.zeros((), dtype=np.int64)}
+    def __init__(self, sums: Mapping[str, NDArray[Any] | type[np.number[Any]]]) -> None:
+        """`sums`: the arrays to add to, all zero; for a single number its type."""
+        self._sums: MetricState = {
+            name: own if isinstance(own, np.ndarray) else np.zeros((), own)
+            for name, own in {**sums, "num_left_out": np.int64}.items()
+        }
 
     @abstractmethod
     def update(self, preds: Values, target: Values) -> None: ...
@@ -59,10 +62,9 @@ class SumsMetric(ABC):
     def merge(self, other: Self) -> None:
         refuse_other_settings(self.name, self.settings, other.settings)
         for name, own in self._sums.items():
-            added = other._sums[name]
-            if added.shape != own.shape:
+            if (shape := other._sums[name].shape) != own.shape:
                 raise DataError(
-                    f"{self.name}: {name} of shape {added.shape} cannot be merged with shape {own.shape}; "
+                    f"{self.name}: {name} of shape {shape} cannot be merged with shape {own.shape}; "
                     "give both the same settings"
                 )
         self._sums = {name: np.asarray(own + other._sums[name]) for name, own in self._sums.items()}
@@ -112,7 +114,7 @@ class RowMean(SumsMetric):
     """The mean over rows of a number that each row gives by itself."""
 
     def __init__(self) -> None:
-        super().__init__({"total": np.zeros((), np.float64), "num_rows": np.zeros((), np.int64)})
+        super().__init__({"total": np.float64, "num_rows": np.int64})
 
     @abstractmethod
     def _row_values(self, preds: Values, target: Values) -> RowValues:

@@ -79,8 +79,8 @@ def build_metrics(
 
     With a tower, predictions and results carry the suffix `_{tower}`.
     """
-    bound = _bound(configs, predictions_available, label, tower, path, training=False)
-    return {metric.name: metric for metric, _ in bound}
+    built = _built(configs, predictions_available, label, tower, path, training=False)
+    return {metric.name: metric for metric, _ in built}
 
 
 def build_train_metrics(
@@ -96,19 +96,18 @@ def build_train_metrics(
 
     With `collectives` a window is closed over the rows of all ranks.
     """
-    bound = _bound(configs, predictions_available, label, tower, path, training=True)
-    for metric, config in bound:
+    built = _built(configs, predictions_available, label, tower, path, training=True)
+    for metric, config in built:
         metric.metric = TrainMetricWrapper(metric.metric, config.decay_rate, config.decay_step, collectives)
-    return {metric.name: metric for metric, _ in bound}
+    return {metric.name: metric for metric, _ in built}
 
 
-def _bound(
+def _built(
     configs: Sequence[Any],
     available: Collection[str],
     label: str,
     tower: str | None,
     path: str,
-    *,
     training: bool,
 ) -> list[tuple[BoundMetric, Any]]:
     """Each metric with the config it comes from; all problems at once."""

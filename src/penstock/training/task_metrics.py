@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import torch
 
@@ -52,7 +52,10 @@ class TaskMetrics:
         """Add one batch; what several metrics read becomes an array once."""
         if not self._metrics:
             return
-        metrics, groups = self._metrics.values(), self._groups(batch)
+        metrics, carried = self._metrics.values(), batch.reserves.get() if self._group_columns else None
+        groups = {}
+        if carried is not None:
+            groups = {key: carried.column(column) for key, column in self._group_columns.items()}
         read = {name: as_array(predictions[name]) for name in {metric.prediction for metric in metrics}}
         labels = {name: as_array(batch.labels[name]) for name in {metric.label for metric in metrics}}
         for metric in metrics:
@@ -73,13 +76,14 @@ class TaskMetrics:
         return values
 
     def remarks(self) -> dict[str, str]:
-        """What a reader of the values must know, by name.
-
-        Why one is undefined, how many rows it is without, and what else the metric says (`remark`, where it has one:
-        how many groups its mean is over).
-        """
-        remarks = {name: _remark(metric) for name, metric in self._of_ranks().items()}
-        return {name: remark for name, remark in remarks.items() if remark}
+        """By name: why a value is undefined, its metric's `remark`, and how many rows it is without."""
+        found = {}
+        for name, metric in self._of_ranks().items():
+            count = metric.num_left_out
+            left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
+            parts = (metric.undefined_because, getattr(metric, "remark", None), left_out)
+            found[name] = "; ".join(filter(None, parts))
+        return {name: remark for name, remark in found.items() if remark}
 
     def reset(self) -> None:
         self._of_all_ranks = None
@@ -120,15 +124,3 @@ class TaskMetrics:
             total += max(computing_bytes(metric) - held_bytes(metric) for metric in metrics)
         with self._share.lease(min(total, self._share.limit_bytes)):
             pass  # the share remembers the most
-
-    def _groups(self, batch: Batch) -> dict[str, Any]:
-        carried = batch.reserves.get() if self._group_columns else None
-        if carried is None:
-            return {}
-        return {key: carried.column(column) for key, column in self._group_columns.items()}
-
-
-def _remark(metric: Metric) -> str:
-    count = metric.num_left_out
-    left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
-    return "; ".join(filter(None, (metric.undefined_because, getattr(metric, "remark", None), left_out)))
