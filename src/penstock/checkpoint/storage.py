@@ -167,8 +167,6 @@ def _read(stream: BinaryIO, num_bytes: int) -> bytearray:
 
 
 class _Written(NamedTuple):
-    """What a rank tells the first rank about one piece."""
-
     piece: PieceRecord
     file: FileRecord
 
@@ -182,7 +180,6 @@ class SafetensorsWriter(StorageWriter):
         self.tensors: dict[str, TensorRecord] = {}
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Write this rank's file, if it has anything to write."""
         done: Future[list[WriteResult]] = Future()
         done.set_result(
             _write_file(self.directory / plan.storage_data, plan.items, planner) if plan.items else []
@@ -202,7 +199,6 @@ class SafetensorsWriter(StorageWriter):
             self.tensors[name] = TensorRecord(tuple(stored.size), dtype, tuple(pieces[name]))
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Give every rank its file name."""
         return [
             dataclasses.replace(plan, storage_data=f"rank-{rank:05}.safetensors")
             for rank, plan in enumerate(plans)

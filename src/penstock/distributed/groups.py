@@ -24,7 +24,6 @@ class TorchCollectives:
         self._num_ranks = dist.get_world_size()
 
     def sum(self, array: Array) -> Array:
-        """The element-wise sum over ranks, the same on all."""
         total = torch.from_numpy(np.array(array, copy=True)).to(self._device)
         dist.all_reduce(total)
         result: Array = total.cpu().numpy()
@@ -54,7 +53,6 @@ class TorchCollectives:
         return [_array(part, parts[0]) for part in torch.split(received, sizes_bytes)]
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
         dist.barrier(device_ids=[self._device.index] if self._device.type == "cuda" else None)
 
     def _bytes(self, array: Array) -> torch.Tensor:

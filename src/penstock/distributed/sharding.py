@@ -96,7 +96,6 @@ def plan_tables(model: nn.Module, world: World, device: torch.device) -> Shardin
 
 
 def table_configs(model: nn.Module) -> list[BaseEmbeddingConfig]:
-    """The configurations of all embedding tables of a model that is not sharded yet."""
     configs: list[BaseEmbeddingConfig] = []
     for module in model.modules():
         if isinstance(module, EmbeddingBagCollection):

@@ -160,7 +160,6 @@ class MulticlassAUC(SumsMetric):
         super().__init__({"counts": np.zeros((0, 2, 0), dtype=np.int64)})
 
     def update(self, preds: Values, target: Values) -> None:
-        """Count the rows of one batch, each once for every class."""
         probabilities, labels, num_left_out = class_rows(preds, target, self.name)
         thresholds = self._prepare(probabilities.shape[1])
         classes = np.arange(probabilities.shape[1])
@@ -215,12 +214,10 @@ class MulticlassAUC(SumsMetric):
         return rows
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Counts of negatives and positives at every threshold of every class."""
         num_bytes = SUMS_COPIES * 2 * num_classes * self._number(num_classes) * np.dtype(np.int64).itemsize
         return MemoryNeeds(num_bytes, num_bytes)
 
     def _number(self, num_classes: int) -> int:
-        """Of thresholds for each class."""
         affordable = max(2, min(NUM_BINS, MAX_CELLS // num_classes))
         return affordable if self._num_thresholds is None else self._num_thresholds
 

@@ -68,7 +68,6 @@ class ExactAUC(SumsMetric):
             self._add(levels)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """The same rows in other files."""
         other = type(self)(self._limit_bytes, self._spool.folder)
         other.merge(self)
         return other
@@ -100,7 +99,6 @@ class ExactAUC(SumsMetric):
         return missing_class(*self._sums["num_rows"])
 
     def state_dict(self) -> MetricState:
-        """All distinct predictions, in memory, and how often each came."""
         levels = np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
         return {**{column: np.array(levels[column]) for column in _COLUMNS}, **super().state_dict()}
 
@@ -115,7 +113,6 @@ class ExactAUC(SumsMetric):
         self._add(levels)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Every prediction may be another one; what is too much is sorted on disk."""
         all_bytes = num_rows * LEVEL.itemsize
         return MemoryNeeds(
             SORTING_COPIES * min(all_bytes, MIN_LIMIT_BYTES), SORTING_COPIES * min(all_bytes, LIMIT_BYTES)

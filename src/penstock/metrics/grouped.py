@@ -150,7 +150,6 @@ class GroupedMetric(SumsMetric):
         return whole
 
     def state_dict(self) -> MetricState:
-        """All rows, in memory, and what is already added up."""
         rows = self._rows.whole()
         return {**{name: np.array(rows[name]) for name in _COLUMNS}, **super().state_dict()}
 

@@ -27,8 +27,7 @@ SETTINGS = "settings"
 class Metric(Protocol):
     """A number about predictions and labels, added up over any number of batches."""
 
-    def update(self, preds: Values, target: Values) -> None:
-        """Add the rows of one batch."""
+    def update(self, preds: Values, target: Values) -> None: ...
 
     def merge(self, other: Self) -> None:
         """Add the rows that another metric of the same kind has seen."""
@@ -36,8 +35,7 @@ class Metric(Protocol):
     def compute(self) -> float:
         """The value over all rows so far; NaN when it is undefined, and then `undefined_because` says why."""
 
-    def reset(self) -> None:
-        """Forget every row."""
+    def reset(self) -> None: ...
 
     def state_dict(self) -> MetricState:
         """Everything that was added up, copied."""

@@ -88,7 +88,6 @@ class SumsMetric(ABC):
         return int(self._sums["num_left_out"])
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """The same for any number of rows."""
         return MemoryNeeds(self.computing_bytes, self.computing_bytes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:  # noqa: B027

@@ -115,7 +115,6 @@ class TrainMetricWrapper:
         self._num_left_out_before = 0
 
     def state_dict(self) -> MetricState:
-        """Steps, value and everything of the open window."""
         rows = {ROWS + name: array for name, array in self.metric.state_dict().items()}
         return {**self._own_state(), **rows}
 
@@ -139,7 +138,6 @@ class TrainMetricWrapper:
         return needs_of(self.metric, num_rows * self._decay_step, num_classes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        """Take no more than this for the steps of a window, of so many rows each."""
         hold_within(self.metric, limit_bytes, num_rows * self._decay_step)
 
     @property

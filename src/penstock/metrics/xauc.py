@@ -302,7 +302,6 @@ class RowSample:
         self._keep(rows)
 
     def rows(self) -> NDArray[np.void]:
-        """The kept rows, in the order in which they came."""
         if self.num_held > self.max_rows:
             lots = self._joined()["lots"]
             self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])

@@ -52,7 +52,6 @@ class LossKind:
         return f"{self.min_classes} or more"
 
     def fits(self, num_class: int) -> bool:
-        """Whether a task of so many classes can have this loss."""
         return num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes)
 
 
@@ -104,8 +103,6 @@ def softmax_cross_entropy(section: SoftmaxCrossEntropy) -> RowLoss:
 
 
 def l2_loss(_: L2Loss) -> RowLoss:
-    """Squared error."""
-
     def loss(y_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
         return (y_B - labels_B.to(y_B.dtype)).square()
 

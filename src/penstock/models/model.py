@@ -55,7 +55,6 @@ class Model(nn.Module):
 
     @property
     def prediction_names(self) -> tuple[str, ...]:
-        """The keys of what `predict` gives; metrics are wired to them."""
         return tuple(name for task in self.tasks for name in task.prediction_names)
 
     def predict(self, batch: Batch) -> Tensors:
@@ -70,7 +69,6 @@ class Model(nn.Module):
         return {name: value for task in self.tasks for name, value in task.losses(predictions, batch).items()}
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
-        """What is minimised, and the losses and predictions that it comes from."""
         predictions = self.predict(batch)
         losses = self.loss(predictions, batch)
         return torch.stack(list(losses.values())).sum(), losses, predictions
@@ -94,7 +92,6 @@ class Model(nn.Module):
         return values
 
     def update_train_metric(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch of training to the metrics that are followed there."""
         _attached(self._train_metrics).update(predictions, batch)
 
     def compute_train_metric(self) -> dict[str, float]:
@@ -116,7 +113,6 @@ class TrainWrapper(nn.Module):
 
 
 def detached(tensors: Tensors) -> Tensors:
-    """The same values without gradients."""
     return {name: tensor.detach() for name, tensor in tensors.items()}
 
 

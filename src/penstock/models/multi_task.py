@@ -24,7 +24,6 @@ class MultiTaskModel(Model):
     def __init__(
         self, model: ModelConfig, towers: Sequence[TaskTower], inputs: ModelInputs, path: str
     ) -> None:
-        """`path` is the model's section in the run file, for messages."""
         check_towers(model, towers, path)
         super().__init__([Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)])
         self.group = model.feature_groups[0].group_name
@@ -56,7 +55,6 @@ class MultiTaskModel(Model):
         return ()
 
     def predict(self, batch: Batch) -> Tensors:
-        """What the tasks predict, each name ending in its tower's."""
         return self._predict_from(self.embedding_group(batch)[self.group], batch)
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:

@@ -32,8 +32,6 @@ def best_of(metric: str, values: Collection[float], losses: Collection[str]) -> 
 
 
 class BestMetric(NamedTuple):
-    """What makes a checkpoint the best of a run."""
-
     name: str = "auc"
     larger_is_better: bool | None = None
     """None: as the name says."""
@@ -101,7 +99,6 @@ class EarlyStop:
 
     @property
     def due(self) -> bool:
-        """Whether there was no better evaluation for as long as one wanted to wait."""
         return self.waited >= self.patience
 
     def update(self, step: int, value: float) -> bool:

@@ -29,8 +29,6 @@ STOP = "stop_reason"
 
 
 class Control:
-    """What a callback may ask for."""
-
     def __init__(self, rates: LearningRates) -> None:
         self._rates = rates
         self.stop_reason: str | None = None
@@ -57,8 +55,6 @@ class Control:
 
 
 class Callbacks:
-    """The callbacks of one run, in their order."""
-
     def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
         require_callbacks(callbacks)
         self._callbacks = list(callbacks)

@@ -35,7 +35,6 @@ class LossMeans:
     weights: dict[str, float] = field(default_factory=dict)
 
     def update(self, losses: Mapping[str, torch.Tensor], weights: Mapping[str, float]) -> None:
-        """Count one batch: its mean losses, and what its rows weigh in each."""
         for name, value in losses.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value) * weights[name]
             self.weights[name] = self.weights.get(name, 0.0) + weights[name]
@@ -63,8 +62,6 @@ class LossMeans:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one evaluation found."""
-
     metrics: dict[str, float]
     losses: dict[str, float]
     rows: int
@@ -79,7 +76,6 @@ class Evaluation:
 
     @property
     def values(self) -> dict[str, float]:
-        """Losses and metrics by name."""
         return {**self.losses, **self.metrics}
 
     def as_record(self, progress: TrainingProgress, seconds: float, saved: bool) -> dict[str, Any]:

@@ -45,7 +45,6 @@ class Failures:
         device: torch.device,
         scaling: LossScaling | None,
     ) -> None:
-        """`folder` is that of the run; `device` the one that computes."""
         self._folder, self._train, self._batch_cost_size = folder, train, batch_cost_size
         self._monitor, self._device, self.scaling = monitor, device, scaling
         self._num_in_a_row = 0

@@ -27,7 +27,6 @@ class LearningRates:
         }
 
     def values(self, progress: TrainingProgress) -> dict[str, float]:
-        """The rate of each optimizer for the next step."""
         return {
             name: schedule.value(progress.step, progress.epoch)
             for name, (_, schedule) in self._scheduled.items()

@@ -40,8 +40,6 @@ NAMES_OF_A_RUN = frozenset(
 
 
 class ModelDir:
-    """The files of one run."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_file = path / "run.yaml"

@@ -63,7 +63,6 @@ class TaskMetrics:
         self._lease()
 
     def compute(self) -> dict[str, float]:
-        """The values now, by name; NaN where undefined."""
         if self._collectives is not None:
             self._of_all_ranks = {
                 name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()

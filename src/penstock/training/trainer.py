@@ -24,12 +24,9 @@ from penstock.training.task_metrics import TaskMetrics
 
 
 class BatchSource(Resumable, Protocol):
-    """Batches of one epoch after another."""
-
     def __iter__(self) -> Iterator[Batch]: ...
 
-    def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
+    def set_epoch(self, epoch: int) -> None: ...
 
 
 @dataclass

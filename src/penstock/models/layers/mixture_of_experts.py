@@ -11,7 +11,6 @@ class Experts(nn.Module):
     """E networks of one shape on one input: (B, input_dim) -> (B, E, D)."""
 
     def __init__(self, input_dim: int, num_experts: int, section: MlpSection, path: str) -> None:
-        """`path` is the section's place in the run file, for messages."""
         super().__init__()
         experts = [MLP(input_dim, section, path) for _ in range(num_experts)]
         self.experts = nn.ModuleList(experts)

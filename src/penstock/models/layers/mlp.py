@@ -59,7 +59,6 @@ class MLP(nn.Module):
     """
 
     def __init__(self, input_dim: int, section: MlpSection, path: str) -> None:
-        """`path` is the section's place in the run file, for messages."""
         super().__init__()
         self.output_dim = input_dim
         self.layers = nn.Sequential()
@@ -86,7 +85,6 @@ def _layer(input_dim: int, width: int, dropout: float, section: MlpSection, path
 
 
 def _dropout_ratios(section: MlpSection, path: str) -> list[float]:
-    """One for each layer; one alone holds for all of them."""
     ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
     if len(ratios) <= 1:
         return (ratios or [0.0]) * num_layers

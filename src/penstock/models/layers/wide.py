@@ -18,7 +18,6 @@ class Wide(nn.Module):
     """
 
     def __init__(self, slots: Sequence[Slot], num_class: int = 1, path: str = "model_config") -> None:
-        """`path` is the model's section in the run file, for messages."""
         super().__init__()
         classes: list[int | None] = []
         for slot in slots:
