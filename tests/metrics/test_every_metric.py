@@ -155,13 +155,6 @@ def test_rows_whose_prediction_is_nan_are_counted_and_left_out(make, rows):
 
 
 @every_metric
-def test_one_row_gives_a_number_or_a_reason(make, rows):
-    metric = fed(make, rows(np.random.default_rng(2), 1))
-
-    assert math.isnan(metric.compute()) == (metric.undefined_because is not None)
-
-
-@every_metric
 @pytest.mark.parametrize("reduce", [reduced, gathered])
 def test_three_ranks_one_of_them_without_rows_see_the_rows_of_all(make, rows, reduce):
     columns = rows(np.random.default_rng(3), 25)

@@ -274,10 +274,3 @@ def test_strings_are_hashed_by_their_characters(make):
 
     assert keys == group_keys(np.array(strings), "test").tolist()
     assert (keys[0], len(set(keys))) == (keys[2], 4)
-
-
-@pytest.mark.parametrize("ids", [[1, None, 0, None], ["a", None, "", None]])
-def test_nulls_are_one_group(ids):
-    keys = group_keys(pa.array(ids), "test").tolist()
-
-    assert (keys[1], len(set(keys))) == (keys[3], 3)

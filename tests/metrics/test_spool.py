@@ -53,13 +53,6 @@ def test_parts_are_all_rows_of_any_precision_and_no_group_is_in_two(options):
     assert (store.num_rows, store.num_bytes, len(store.whole())) == (0, 0, 0)
 
 
-def test_many_small_batches_are_kept_as_few_arrays():
-    store = filled(some_rows(3000), 1)
-
-    assert len(store._loose) <= 1025
-    assert len(store.whole()) == 3000
-
-
 def test_a_disk_that_cannot_be_written_is_named(tmp_path):
     store = filled(some_rows(400), 100, limit_bytes=3000, folder=tmp_path)
     (folder,) = tmp_path.iterdir()

@@ -213,12 +213,6 @@ def grouped_by_definition(preds, target, groups):
     return np.average(shares, weights=sizes) if shares else math.nan
 
 
-def test_groups_count_by_their_rows_and_single_rows_not_at_all():
-    preds, target = [1, 2, 3, 5, 6, 9], [1, 2, 3, 6, 5, 9]
-
-    assert grouped_xauc_of(preds, target, [7, 7, 7, 8, 8, 9]) == (3 * 1.0 + 2 * 0.0) / 5
-
-
 @settings(max_examples=60)
 @given(some_rows)
 def test_all_pairs_of_small_groups_are_taken(rows):

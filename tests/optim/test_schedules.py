@@ -137,11 +137,6 @@ def test_what_is_no_schedule_is_refused():
         preview_schedule(DenseOptimizer(adam_optimizer={}), lr=1.0, steps=2)
 
 
-def test_a_schedule_that_is_written_wrong_says_where():
-    with pytest.raises(ConfigError, match=r"decay_factr: .*did you mean 'decay_factor'\?"):
-        preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factr": 0.5}}, 0.8, 3)
-
-
 @pytest.mark.parametrize(("lr", "steps"), [(-0.1, 3), (math.nan, 3), ("0.1", 3), (0.1, -1), (0.1, 2.5)])
 def test_a_preview_of_nothing_that_could_be_is_refused(lr, steps):
     with pytest.raises(ConfigError, match=r"preview_schedule: lr .*, steps .*: a rate is a number from 0 on"):

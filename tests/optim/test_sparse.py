@@ -60,13 +60,6 @@ def test_a_new_learning_rate_is_in_force_at_the_very_next_step_but_for_frozen_ta
     )
 
 
-def test_settings_are_a_new_dictionary_each_time():
-    adagrad = section(adagrad_optimizer={"lr": 0.1})
-
-    assert sparse_optimizer(adagrad)[1] == {"lr": 0.1}
-    assert sparse_optimizer(adagrad)[1] is not sparse_optimizer(adagrad)[1]
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -38,9 +38,7 @@ def test_the_best_step(metric, records, best):
 @pytest.mark.parametrize(
     ("metric", "is_so"),
     [
-        ("auc", False),
         ("auc_buy", False),
-        ("log_loss", True),
         ("log_loss_buy", True),
         ("root_mean_squared_error_watch", True),
         ("l2_loss_watch", True),

@@ -1,6 +1,5 @@
 """The evaluation loop, and evaluations as lines of eval_result.jsonl."""
 
-import json
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -109,12 +108,6 @@ def test_a_loss_of_rows_that_all_weigh_nothing_is_undefined_and_says_why():
     assert found.remarks == {"mean_label": "no row weighs anything"}
 
 
-def test_no_batch_gives_no_loss():
-    found = evaluate(nn.Linear(1, 1), Doubler(), [], TaskMetrics({}))
-
-    assert (found.losses, found.rows) == ({}, 0)
-
-
 @pytest.mark.parametrize("was_training", [True, False])
 def test_the_model_gets_its_mode_back_also_after_an_error(was_training):
     model = nn.Dropout().train(was_training)
@@ -156,15 +149,6 @@ def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path)
     assert (found.losses, found.rows) == ({"binary_cross_entropy": 0.5}, 200)
     assert found.remarks == {"auc": "no positive rows"}
     assert Evaluation.recalled(journal.read(), 30) is None
-
-
-def test_a_line_of_an_earlier_version_has_no_remarks():
-    line = json.loads('{"step": 10, "metrics": {"auc": null}, "losses": {}, "rows": 2}')
-
-    found = Evaluation.recalled([line], 10)
-
-    assert found is not None
-    assert found.remarks == {}
 
 
 def counted(predictions: list[float] | np.ndarray, labels: list[int] | np.ndarray) -> np.ndarray:

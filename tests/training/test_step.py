@@ -8,7 +8,7 @@ from penstock.config.errors import ConfigError
 from penstock.optim.schedules import PlateauSchedule
 from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import End, Every, TrainingProgress
+from penstock.training.progress import End, TrainingProgress
 from penstock.training.step import TrainStep
 
 
@@ -104,26 +104,6 @@ def test_plateaus_hear_evaluations_and_are_saved():
     again.load_state_dict(rates.state_dict())
 
     assert rates.values(TrainingProgress()) == again.values(TrainingProgress()) == {"dense": 0.4}
-
-
-def test_the_mean_loss_is_of_the_steps_since_it_was_last_asked_for():
-    progress = TrainingProgress()
-
-    progress.count(4, loss=1.0)
-    progress.count(4, loss=3.0)
-    assert progress.mean_loss() == 2.0
-    progress.close_window()
-
-    progress.count(4, loss=7.0)
-    assert progress.mean_loss() == 7.0
-
-
-def test_what_is_due_at_multiples_of_steps_or_epochs():
-    ends = [TrainingProgress(step=step, epoch=step) for step in range(1, 7)]
-
-    assert [end.step for end in ends if Every(steps=3).due_after_step(end)] == [3, 6]
-    assert [end.epoch for end in ends if Every(epochs=2).due_after_epoch(end)] == [2, 4, 6]
-    assert not any(Every(epochs=1).due_after_step(end) or Every(steps=1).due_after_epoch(end) for end in ends)
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,6 @@ def auc_metrics() -> TaskMetrics:
     return TaskMetrics({"auc": BoundMetric("auc", AUC(100), "probs", "click")})
 
 
-def test_predictions_of_autocast_are_understood():
-    metrics = auc_metrics()
-
-    metrics.update({"probs": torch.tensor([0.2, 0.7], dtype=torch.bfloat16)}, CLICKS)
-
-    assert metrics.compute() == {"auc": 1.0}
-
-
 def test_what_was_counted_is_saved_and_goes_on():
     before, after = auc_metrics(), auc_metrics()
     before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
