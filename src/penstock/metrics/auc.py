@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.inputs import binary_rows, class_rows, is_whole
-from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class, refuse_other_settings
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class
 from penstock.metrics.sums import SUMS_COPIES, SumsMetric
 from penstock.runtime.collectives import Collectives
 
@@ -169,13 +169,11 @@ class MulticlassAUC(SumsMetric):
         self._sums["num_left_out"] += num_left_out
 
     def merge(self, other: Self) -> None:
-        """Add the counts of another; one that has seen nothing yet learns the number of classes from it."""
-        refuse_other_settings(self.name, self.settings, other.settings)
-        if other._num_classes:
-            self._prepare(other._num_classes)
-            super().merge(other)
-        else:
-            self._sums["num_left_out"] = self._sums["num_left_out"] + other._sums["num_left_out"]
+        """Add the counts of another; one that has seen nothing yet learns the number of classes from the other."""
+        if num_classes := self._num_classes or other._num_classes:
+            self._prepare(num_classes)
+            other._prepare(num_classes)
+        super().merge(other)
 
     def reduced(self, collectives: Collectives) -> Self:
         """As for all sums; a rank without rows first learns the number of classes."""

@@ -2,14 +2,13 @@
 
 import copy
 import io
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import CheckpointError, DataError
+from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives
 
 Values = Any
@@ -17,11 +16,6 @@ Values = Any
 
 MetricState = dict[str, NDArray[Any]]
 """Everything a metric has added up, by name."""
-
-Settings = Mapping[str, Any]
-"""What decides how a metric counts its rows, by name."""
-
-SETTINGS = "settings"
 
 
 class Metric(Protocol):
@@ -119,33 +113,6 @@ def missing_class(num_negatives: Any, num_positives: Any) -> str | None:
     if not num_positives:
         return "no positive rows"
     return None if num_negatives else "no negative rows"
-
-
-def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
-    """A DataError where two metrics that are to be merged do not count alike."""
-    for name, value in own.items():
-        if other[name] != value:
-            raise DataError(
-                f"{owner}: {name} {other[name]} cannot be merged with {name} {value}; give both the same settings"
-            )
-
-
-def with_settings(state: MetricState, settings: Settings) -> MetricState:
-    """A state that also says how its rows were counted, where there are settings."""
-    if not settings:
-        return state
-    text = json.dumps(dict(settings), default=str)
-    return {**state, SETTINGS: np.frombuffer(text.encode(), np.uint8).copy()}
-
-
-def without_settings(state: MetricState, settings: Settings, owner: str) -> MetricState:
-    """The rest of a saved state, if its rows were counted with these settings; else a CheckpointError."""
-    saved = json.loads(np.asarray(state[SETTINGS], np.uint8).tobytes()) if SETTINGS in state else {}
-    for name, value in json.loads(json.dumps(dict(settings), default=str)).items():
-        if name not in saved or saved[name] != value:
-            found = f"{name} {saved[name]}" if name in saved else f"no {name}"
-            raise CheckpointError(f"{owner}: the saved state has {found}; it is {value} now")
-    return {name: array for name, array in state.items() if name != SETTINGS}
 
 
 def restored(

@@ -1,6 +1,7 @@
 """Metrics that are a function of a few sums over rows: everything such metrics do alike, written once."""
 
 import copy
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,17 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.metrics.metric import (
-    MemoryNeeds,
-    MetricState,
-    Settings,
-    Values,
-    refuse_other_settings,
-    restored,
-    with_settings,
-    without_settings,
-)
+from penstock.config.errors import CheckpointError, DataError
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, restored
 from penstock.runtime.collectives import Collectives
 
 SUMS_COPIES = 3
@@ -35,7 +27,7 @@ class SumsMetric(ABC):
     name: ClassVar[str]
     """The name of its section, for messages."""
 
-    settings: Settings = {}
+    settings: Mapping[str, Any] = {}
     """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
 
     def __init__(self, sums: Mapping[str, NDArray[Any] | type[np.number[Any]]]) -> None:
@@ -60,7 +52,12 @@ class SumsMetric(ABC):
         return self._value() if self.undefined_because is None else math.nan
 
     def merge(self, other: Self) -> None:
-        refuse_other_settings(self.name, self.settings, other.settings)
+        for name, value in self.settings.items():
+            if other.settings[name] != value:
+                raise DataError(
+                    f"{self.name}: {name} {other.settings[name]} cannot be merged with {name} {value}; "
+                    "give both the same settings"
+                )
         for name, own in self._sums.items():
             if (shape := other._sums[name].shape) != own.shape:
                 raise DataError(
@@ -78,10 +75,20 @@ class SumsMetric(ABC):
         self._sums = {name: np.zeros_like(own) for name, own in self._sums.items()}
 
     def state_dict(self) -> MetricState:
-        return with_settings({name: own.copy() for name, own in self._sums.items()}, self.settings)
+        state = {name: own.copy() for name, own in self._sums.items()}
+        if self.settings:
+            state["settings"] = np.frombuffer(json.dumps(dict(self.settings)).encode(), np.uint8).copy()
+        return state
 
     def load_state_dict(self, state: MetricState) -> None:
-        self._sums = restored(without_settings(state, self.settings, self.name), self._sums, self.name)
+        content = state.get("settings", np.frombuffer(b"{}", np.uint8))
+        saved = json.loads(np.asarray(content, np.uint8).tobytes())
+        for name, value in self.settings.items():
+            if name not in saved or saved[name] != value:
+                found = f"{name} {saved[name]}" if name in saved else f"no {name}"
+                raise CheckpointError(f"{self.name}: the saved state has {found}; it is {value} now")
+        sums = {name: array for name, array in state.items() if name != "settings"}
+        self._sums = restored(sums, self._sums, self.name)
 
     @property
     def num_left_out(self) -> int:
