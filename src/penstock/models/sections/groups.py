@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from penstock.config.section import DropoutRatio, Later, Section
-from penstock.models.sections.layers import AttentionMLP
+from penstock.models.sections.layers import AttentionMLP, OneOf
 
 MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
 
@@ -65,19 +65,8 @@ class MultiWindowDINEncoder(_Encoder):
     """Steps in each window, from the newest back."""
 
 
-class SeqEncoderConfig(Section):
+class SeqEncoderConfig(OneOf, group="seq_module"):
     """One encoder."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "seq_module": (
-            "din_encoder",
-            "simple_attention",
-            "pooling_encoder",
-            "multi_window_din_encoder",
-            "self_attention_encoder",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("seq_module",)
 
     din_encoder: DINEncoder | None = None
     simple_attention: SimpleAttention | None = None
