@@ -27,37 +27,36 @@ NO_WEIGHT = "no row weighs anything"
 """Why a loss is undefined."""
 
 
-@dataclass(slots=True)
 class LossMeans:
     """Every loss as a metric: its mean over all rows, the same however these are cut into batches."""
 
-    sums: dict[str, float] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._totals: dict[str, tuple[float, float]] = {}  # of loss times weight, and of weight
+
+    def _add(self, name: str, total: float, weight: float) -> None:
+        before = self._totals.get(name, (0.0, 0.0))
+        self._totals[name] = (before[0] + total, before[1] + weight)
 
     def update(self, losses: Mapping[str, torch.Tensor], weights: Mapping[str, float]) -> None:
         for name, value in losses.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value) * weights[name]
-            self.weights[name] = self.weights.get(name, 0.0) + weights[name]
+            self._add(name, float(value) * weights[name], weights[name])
 
     def compute(self) -> dict[str, float]:
         """NaN where no row weighs anything."""
         return {
-            name: total / self.weights[name] if self.weights[name] else math.nan
-            for name, total in self.sums.items()
+            name: total / weight if weight else math.nan for name, (total, weight) in self._totals.items()
         }
 
     def reduced(self, collectives: Collectives) -> "LossMeans":
         """The means over the rows of all ranks; every rank must call, also one that has seen no batch."""
-        own = json.dumps([self.sums, self.weights]).encode()
-        whole = LossMeans()
-        for part in collectives.gather(np.frombuffer(own, np.uint8)):
-            for mine, theirs in zip((whole.sums, whole.weights), json.loads(part.tobytes()), strict=True):
-                for name, value in theirs.items():
-                    mine[name] = mine.get(name, 0.0) + value
+        whole, own = LossMeans(), np.frombuffer(json.dumps(self._totals).encode(), np.uint8)
+        for part in collectives.gather(own):
+            for name, totals in json.loads(part.tobytes()).items():
+                whole._add(name, *totals)
         return whole
 
     def remarks(self) -> dict[str, str]:
-        return {name: NO_WEIGHT for name, weight in self.weights.items() if not weight}
+        return {name: NO_WEIGHT for name, (_, weight) in self._totals.items() if not weight}
 
 
 @dataclass(frozen=True, slots=True)
