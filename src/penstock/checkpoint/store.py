@@ -158,7 +158,7 @@ class CheckpointStore:
         return None, refused
 
     def _path(self, step: int) -> Path:
-        """Where a step is to be read: a replaced one counts while the new one is not in its place."""
+        """Where a step is to be read: a replaced one counts while the new one is not there."""
         visible, replaced = self._visible(step), self._hidden(step, "replaced")
         return replaced if replaced.exists() and not visible.exists() else visible
 

@@ -46,7 +46,7 @@ def shard(
 ) -> DistributedModelParallel:
     """The model with its embedding tables divided among the ranks; a process group must be open.
 
-    Each rank makes its part of the pooled tables anew by their `init_fn`: values that `model` holds already
+    Each rank makes its part of the pooled tables again by their `init_fn`: values that `model` holds already
     are not carried over, so tables are best on the meta device until here, where they take no memory.
     `sparse_optimizer` (class and settings) updates the tables in the backward pass; frozen tables
     (`requires_grad` False) do not move. Without one (evaluation, prediction) backward must not be called.

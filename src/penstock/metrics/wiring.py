@@ -116,22 +116,22 @@ def _built(
     problems: list[Problem] = []
     for index, config in enumerate(configs):
         key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
-        name, place = result_name(key, section), f"{path}[{index}].{key}"
+        name, where = result_name(key, section), f"{path}[{index}].{key}"
         candidates = [prediction + suffix for prediction in section.readable()]
         prediction = next((each for each in candidates if each in available), None)
         if prediction is None:
             needed, given = " or ".join(candidates), ", ".join(sorted(available))
             problems.append(
-                Problem(place, f"'{key}' needs the prediction {needed}; this model gives {given}")
+                Problem(where, f"'{key}' needs the prediction {needed}; this model gives {given}")
             )
             continue
         if name in bound:
-            problems.append(Problem(place, f"'{name}' is there twice; results are named by metric"))
+            problems.append(Problem(where, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
             metric: Metric = _CLASSES.get(section.class_path(training))(**section.arguments())
         except ConfigError as error:
-            problems.append(Problem(place, str(error)))
+            problems.append(Problem(where, str(error)))
             continue
         one = BoundMetric(
             name + suffix,

@@ -129,7 +129,7 @@ class XAUC(SumsMetric):
         self._rows.load_state_dict(state)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Pairs of batches are counted at once; exact needs all rows, a sample takes as many as there is room for."""
+        """Pairs of batches are counted at once; exact needs all rows, a sample as many as fit."""
         if self.in_batch:
             return MemoryNeeds(0, 0)
         if self.exact:

@@ -46,7 +46,7 @@ DEFAULT_WIDE_INIT = "nn.init.zeros_"
 
 
 def parse_initializer(text: str, path: str) -> Initializer:
-    """The initialiser that a text names; `path` is the place in the run file, for the message."""
+    """The initialiser that a string names; `path` is its key in the run file, for the message."""
     name, *arguments = (part.strip() for part in text.split(","))
     short_name = name.removeprefix("torch.").removeprefix("nn.init.")
     if short_name not in INITIALIZERS:
@@ -94,7 +94,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One feature's place in a group."""
+    """One feature's columns in a group."""
 
     feature: str
     table: str | None

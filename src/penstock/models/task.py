@@ -91,7 +91,7 @@ class Task:
 
     @classmethod
     def of_tower(cls, tower: TaskTower, path: str) -> "Task":
-        """The task of a tower of a multi-task model; `path` is its place in the run file."""
+        """The task of a tower of a multi-task model; `path` is its key in the run file."""
         indicator = tower.task_space_indicator_label
         space = None
         if indicator is not None:
@@ -137,8 +137,8 @@ class Task:
                 for name, loss in self._losses.items()
             }
         except DataError as error:
-            place = f" ({batch.position})" if batch.position is not None else ""
-            raise DataError.at(f"{error}{place}", column=self.label) from error
+            position = f" ({batch.position})" if batch.position is not None else ""
+            raise DataError.at(f"{error}{position}", column=self.label) from error
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """By the name of each loss, the sum of its rows' weights."""

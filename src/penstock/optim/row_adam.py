@@ -102,17 +102,17 @@ def _fresh_state(table: ShardedTensor) -> dict[str, ShardedTensor]:
 
 
 def _sharded_zeros(
-    table: ShardedTensor, places: list[ShardMetadata], size: torch.Size, dtype: torch.dtype
+    table: ShardedTensor, shards: list[ShardMetadata], size: torch.Size, dtype: torch.dtype
 ) -> ShardedTensor:
     held = {tuple(shard.metadata.shard_offsets): shard.tensor.device for shard in table.local_shards()}
     local = [
-        Shard(torch.zeros(place.shard_sizes, dtype=dtype, device=held[tuple(beside.shard_offsets)]), place)
-        for place, beside in zip(places, table.metadata().shards_metadata, strict=True)
+        Shard(torch.zeros(shard.shard_sizes, dtype=dtype, device=held[tuple(beside.shard_offsets)]), shard)
+        for shard, beside in zip(shards, table.metadata().shards_metadata, strict=True)
         if tuple(beside.shard_offsets) in held
     ]
     return ShardedTensor._init_from_local_shards_and_global_metadata(
         local,
-        ShardedTensorMetadata(places, size, TensorProperties(dtype=dtype)),
+        ShardedTensorMetadata(shards, size, TensorProperties(dtype=dtype)),
         process_group=table._process_group,
     )
 
@@ -203,7 +203,7 @@ def use_row_adam(
 ) -> None:
     """Let Adam move the tables with these parameter names in a model whose kernels stand still.
 
-    It takes the place of the model's fused optimizer, so that whoever sets rates, saves and restores finds it there.
+    It replaces the model's fused optimizer, so that whoever sets rates, saves and restores finds it there.
     """
     tables = {name: table for name, table in model.fused_optimizer.params.items() if name in trainable}
     adam = RowAdam(tables, settings)

@@ -177,7 +177,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FormulaSchedule:
-    """A learning rate that depends on nothing but the place in the run."""
+    """A learning rate that depends on nothing but the steps and epochs."""
 
     base: float
     formula: Formula

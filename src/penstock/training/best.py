@@ -128,7 +128,7 @@ class EarlyStop:
         return {key: getattr(self, key) for key in ("metric", "best", "best_step", "waited")}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on waiting; a run that now watches another metric starts anew with it."""
+        """Go on waiting; a run that now watches another metric starts again with it."""
         if state["metric"] == self.metric:
             self.best, self.best_step, self.waited = state["best"], state["best_step"], state["waited"]
 

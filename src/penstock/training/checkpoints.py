@@ -52,7 +52,7 @@ class RunCheckpoints:
     def restore(
         self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
     ) -> None:
-        """Bring everything but the position in the data to where it was; resumables in `without` begin anew."""
+        """Bring everything but the position in the data to where it was; resumables in `without` begin again."""
         if optimizer:
             load_training_state(checkpoint, self.module, self.optimizer, self.averages)
         else:

@@ -35,7 +35,7 @@ class TaskMetrics:
         """`group_columns` says which of the columns that a batch carries along a grouping_key means.
 
         With `collectives` values are those of the rows of all ranks, and every rank must call `compute`. Metrics of
-        training exchange by themselves when a window closes, and are not given any here. `share` is told what the
+        training exchange by themselves when a window closes, and are not given any here. `share` counts what the
         metrics hold; their limits are for others to set.
         """
         self._metrics, self._group_columns = metrics, dict(group_columns or {})
@@ -97,7 +97,7 @@ class TaskMetrics:
         return states
 
     def load_state_dict(self, state: State) -> None:
-        """Go on counting; a metric that the run did not have before, or with other options, starts anew."""
+        """Go on counting; a metric that the run did not have before, or with other options, starts again."""
         for name, metric in self._metrics.items():
             if name not in state:
                 continue
