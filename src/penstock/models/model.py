@@ -109,11 +109,8 @@ class TrainWrapper(nn.Module):
     def forward(self, batch: Batch) -> tuple[torch.Tensor, tuple[Tensors, Tensors, Batch]]:
         """The total loss, and beside it losses and predictions (without gradients) and the batch."""
         total, losses, predictions = self.model.learn(batch)
-        return total, (detached(losses), detached(predictions), batch)
-
-
-def detached(tensors: Tensors) -> Tensors:
-    return {name: tensor.detach() for name, tensor in tensors.items()}
+        losses = {name: loss.detach() for name, loss in losses.items()}
+        return total, (losses, {name: values.detach() for name, values in predictions.items()}, batch)
 
 
 def _attached(metrics: ModelMetrics | None) -> ModelMetrics:

@@ -150,10 +150,12 @@ class Trainer:
                 self._log()
         elif outcome.overflowed:
             scale = self.failures.overflow(progress, batch)
-            progress.overflow()
+            progress.overflowed_batches += 1
+            progress.epoch_overflows += 1
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.overflowed_batches, scale))
         else:
-            progress.skip(batch.num_rows)
+            progress.skipped_batches += 1
+            progress.skipped_rows += batch.num_rows
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.skipped_batches))
 
     def _do_what_is_due(self, due: Callable[[Every, TrainingProgress], bool]) -> None:
@@ -219,7 +221,7 @@ class Trainer:
         now = time.perf_counter()
         scaling = self.failures.scaling
         numbers = {
-            "loss": progress.mean_loss(),
+            "loss": progress.window_loss / progress.window_steps,
             "rows_per_second": round((progress.rows - rows) / (now - since)),
             "steps_per_second": round((progress.step - step) / (now - since), 3),
             "waiting_share": round(self.pipeline.stopwatch.waiting_share(), 4),
@@ -229,7 +231,7 @@ class Trainer:
         rates, metrics, remarks = self.rates.values(progress), self.metrics.compute(), self.metrics.remarks()
         self._counted_from, self._logged_step = (now, progress.step, progress.rows), progress.step
         if closing:
-            progress.close_window()
+            progress.window_steps, progress.window_loss = 0, 0.0
         self.emit(Logged(progress, numbers, rates, metrics, remarks))
         self._stops()
 

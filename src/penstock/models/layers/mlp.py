@@ -26,15 +26,6 @@ ACTIVATIONS = (
 """The modules of torch.nn that a run file may name."""
 
 
-def build_activation(name: str, path: str) -> nn.Module:
-    """A new activation: `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none."""
-    short_name = name.removeprefix("torch.").removeprefix("nn.") or "Identity"
-    if short_name not in ACTIVATIONS:
-        raise ConfigError.at(path, f"'{name}' is not available; {hint(short_name, ACTIVATIONS)}")
-    activation: nn.Module = getattr(nn, short_name)()
-    return activation
-
-
 @torch.fx.wrap
 def has_statistics(x: torch.Tensor) -> bool:
     """Whether there are rows enough for a variance; a function, so that tracing does not look inside."""
@@ -78,7 +69,12 @@ def _layer(input_dim: int, width: int, dropout: float, section: MlpSection, path
         layer.add_module("batch_norm", BatchNorm(width))
     if section.use_ln:
         layer.add_module("layer_norm", nn.LayerNorm(width))
-    layer.add_module("activation", build_activation(section.activation, f"{path}.activation"))
+    # `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none.
+    name = section.activation.removeprefix("torch.").removeprefix("nn.") or "Identity"
+    if name not in ACTIVATIONS:
+        message = f"'{section.activation}' is not available; {hint(name, ACTIVATIONS)}"
+        raise ConfigError.at(f"{path}.activation", message)
+    layer.add_module("activation", getattr(nn, name)())
     if dropout:
         layer.add_module("dropout", nn.Dropout(dropout))
     return layer
