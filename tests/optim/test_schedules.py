@@ -50,25 +50,22 @@ def test_the_first_rates_of_a_schedule(section, lr, rates):
 
 
 @pytest.mark.parametrize(
-    "section",
+    ("section", "options"),
     [
-        ExponentialDecayLR(decay_size=1, min_learning_rate=0.5),
-        CosineAnnealingLR(T_max=4, min_learning_rate=0.5),
-        CosineAnnealingWarmRestartsLR(T_0=4, min_learning_rate=0.5),
-        ReduceOnPlateauLR(min_learning_rate=0.5),
+        (ExponentialDecayLR, {"decay_size": 1}),
+        (CosineAnnealingLR, {"T_max": 4}),
+        (CosineAnnealingWarmRestartsLR, {"T_0": 4}),
+        (ReduceOnPlateauLR, {}),
     ],
-    ids=lambda section: type(section).__name__,
 )
-def test_a_minimum_above_the_base_rate_is_refused(section):
-    with pytest.raises(ConfigError) as caught:
-        preview_schedule(section, lr=0.1, steps=3)
+def test_a_minimum_above_the_base_rate_is_refused(section, options):
+    schedule = section(min_learning_rate=0.5, **options)
+    problem = "min_learning_rate: is 0.5, above lr 0.1, from which the schedule goes down; lower one or raise"
+    with pytest.raises(ConfigError, match=f"{section.__name__}.{problem}"):
+        preview_schedule(schedule, lr=0.1, steps=3)
 
-    assert str(caught.value) == (
-        f"{type(section).__name__}.min_learning_rate: is 0.5, above lr 0.1, from which the schedule goes down; "
-        "lower one or raise the other"
-    )
-    assert preview_schedule(section, lr=0.5, steps=2) == [0.5, 0.5, 0.5]
-    assert preview_schedule(section, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
+    assert preview_schedule(schedule, lr=0.5, steps=2) == [0.5, 0.5, 0.5]
+    assert preview_schedule(schedule, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
 
 
 def test_warm_restarts_fall_exactly_on_their_steps_also_late_in_a_run():
