@@ -52,7 +52,10 @@ def _describe(result: JsonSchemaValue, section: type[Section]) -> None:
     docs = field_docs(section)
     for key, field in fields.items():
         note = result["properties"][key]
-        texts = [docs.get(field.name), *(_words(marker) for marker in field.markers)]
+        texts = [
+            docs.get(field.name) or field.info.description,
+            *(_words(marker) for marker in field.markers),
+        ]
         if any(texts):
             note["description"] = " ".join(filter(None, texts))
         if any(isinstance(marker, Ignored | Legacy | Refused) for marker in field.markers):

@@ -74,25 +74,26 @@ class ParsingSection(Section):
         return FgMode.FG_DAG if self.fg_threads > 0 else FgMode.FG_NORMAL
 
 
+_KINDS = (
+    "id_feature",
+    "raw_feature",
+    "combo_feature",
+    "lookup_feature",
+    "match_feature",
+    "expr_feature",
+    "overlap_feature",
+    "tokenize_feature",
+    "custom_feature",
+    "kv_dot_product",
+    "bool_mask_feature",
+    "combine_feature",
+)
+
+
 class SeqFeatureConfig(Section):
     """One feature of the steps of a sequence."""
 
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "feature": (
-            "id_feature",
-            "raw_feature",
-            "combo_feature",
-            "lookup_feature",
-            "match_feature",
-            "expr_feature",
-            "overlap_feature",
-            "tokenize_feature",
-            "custom_feature",
-            "kv_dot_product",
-            "bool_mask_feature",
-            "combine_feature",
-        )
-    }
+    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"feature": _KINDS}
     required_one_of: ClassVar[tuple[str, ...]] = ("feature",)
 
     id_feature: IdFeature | None = None
@@ -132,33 +133,7 @@ class FeatureConfig(Section):
     """One feature."""
 
     one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "feature": (
-            "id_feature",
-            "raw_feature",
-            "combo_feature",
-            "lookup_feature",
-            "match_feature",
-            "sequence_feature",
-            "expr_feature",
-            "overlap_feature",
-            "tokenize_feature",
-            "custom_feature",
-            "kv_dot_product",
-            "bool_mask_feature",
-            "combine_feature",
-            "sequence_id_feature",
-            "sequence_raw_feature",
-            "sequence_combo_feature",
-            "sequence_lookup_feature",
-            "sequence_match_feature",
-            "sequence_expr_feature",
-            "sequence_overlap_feature",
-            "sequence_tokenize_feature",
-            "sequence_custom_feature",
-            "sequence_kv_dot_product",
-            "sequence_bool_mask_feature",
-            "sequence_combine_feature",
-        )
+        "feature": (*_KINDS[:5], "sequence_feature", *_KINDS[5:], *(f"sequence_{kind}" for kind in _KINDS))
     }
     required_one_of: ClassVar[tuple[str, ...]] = ("feature",)
 
