@@ -35,7 +35,7 @@ def plain(array):
     if not isinstance(cells.values, Text):
         return cells.values.tolist(), cells.lengths.tolist()
     offsets = cells.values.offsets.tolist()
-    texts = [cells.values.token(a, b) for a, b in pairwise(offsets)]
+    texts = [cells.values.data[a:b].tobytes().decode() for a, b in pairwise(offsets)]
     return texts, cells.lengths.tolist()
 
 

@@ -206,7 +206,8 @@ def test_a_batch_of_no_rows(one_feature):
 NUMBERS_ONLY = """
 import sys
 import pyarrow as pa
-from penstock.features import Parser, build_features
+from penstock.features.build import build_features
+from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 fields = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4, "num_buckets": 10}

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from penstock.features.text import (
     BadToken,
+    Rule,
     Text,
-    TextVocabulary,
+    encode_ids,
     hash_integers,
-    hash_tokens,
-    look_up_tokens,
-    parse_integers,
     parse_numbers,
     text_of,
+    vocabulary_of,
 )
 
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -30,13 +29,21 @@ def xxh64(text):
     return xxhash.xxh64_intdigest(text.encode(), seed=0)
 
 
+def parse_integers(texts, separator, weighted=False):
+    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.PARSE_INTEGER)
+
+
+def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
+    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
+
+
 def tokens_of(text, separator):
     return [token for token in text.split(separator) if token]
 
 
 @given(st.lists(st.text()), st.integers(1, 2**40))
 def test_hash_is_xxh64_of_the_text(texts, num_buckets):
-    found = hash_tokens(text_of(texts), b"", weighted=False, num_buckets=num_buckets)
+    found = hash_tokens(texts, num_buckets=num_buckets)
 
     assert found.values.tolist() == [xxh64(t) % num_buckets for t in texts if t]
     assert found.lengths.tolist() == [1 if t else 0 for t in texts]
@@ -46,7 +53,7 @@ def test_hash_is_xxh64_of_the_text(texts, num_buckets):
 def test_hash_is_xxh64_for_texts_of_every_length(size):
     text = "".join(chr(33 + i % 90) for i in range(size))
 
-    found = hash_tokens(text_of([text]), b"", weighted=False, num_buckets=2**62)
+    found = hash_tokens([text])
 
     assert found.values.tolist() == [xxh64(text) % 2**62]
 
@@ -63,7 +70,7 @@ def test_integers_hash_as_their_decimal_text(values, num_buckets):
 def test_integers_are_split_and_parsed(rows, separator):
     texts = [separator.join(str(value) for value in row) for row in rows]
 
-    found = parse_integers(text_of(texts), separator.encode(), weighted=False)
+    found = parse_integers(texts, separator)
 
     assert found.values.tolist() == [value for row in rows for value in row]
     assert found.lengths.tolist() == [len(row) for row in rows]
@@ -73,7 +80,7 @@ def test_integers_are_split_and_parsed(rows, separator):
 def test_tokens_are_split_as_python_splits_and_empty_ones_are_left_out(texts, separator):
     expected = [tokens_of(text, separator) for text in texts]
 
-    found = hash_tokens(text_of(texts), separator.encode(), weighted=False, num_buckets=2**62)
+    found = hash_tokens(texts, separator)
 
     assert found.lengths.tolist() == [len(tokens) for tokens in expected]
     flat = [token for tokens in expected for token in tokens]
@@ -83,7 +90,7 @@ def test_tokens_are_split_as_python_splits_and_empty_ones_are_left_out(texts, se
 @pytest.mark.parametrize("text", ["abc", "1.5", "-", "9223372036854775808", "-9223372036854775809", "1 2"])
 def test_what_is_not_an_integer_is_told_with_its_place(text):
     with pytest.raises(BadToken) as caught:
-        parse_integers(text_of(["", "7", text]), b"|", weighted=False)
+        parse_integers(["", "7", text], "|")
 
     assert (caught.value.text_index, caught.value.token) == (2, text)
     assert caught.value.problem == "is not a 64-bit integer"
@@ -93,7 +100,7 @@ def test_what_is_not_an_integer_is_told_with_its_place(text):
 def test_weighted_tokens(rows):
     texts = ["|".join(f"{key}:{weight!r}" for key, weight in row) for row in rows]
 
-    found = parse_integers(text_of(texts), b"|", weighted=True)
+    found = parse_integers(texts, "|", weighted=True)
 
     assert found.values.tolist() == [key for row in rows for key, _ in row]
     expected = np.array([weight for row in rows for _, weight in row], np.float32)
@@ -105,13 +112,13 @@ def test_weighted_tokens(rows):
 @given(st.integers(0, 10**22), st.integers(-400, 15))
 @example(24703282292062327, -61)
 def test_a_weight_is_the_nearest_float32(digits, power):
-    found = parse_integers(text_of([f"1:{digits}e{power}"]), b"|", weighted=True)
+    found = parse_integers([f"1:{digits}e{power}"], "|", weighted=True)
 
     assert found.weights.tolist() == pytest.approx([np.float32(f"{digits}e{power}")], rel=2**-23, abs=2e-45)
 
 
 def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
-    found = hash_tokens(text_of(["a:b:0.5|c"]), b"|", weighted=True, num_buckets=2**62)
+    found = hash_tokens(["a:b:0.5|c"], "|", weighted=True)
 
     assert found.values.tolist() == [xxh64(t) % 2**62 for t in ("a:b", "c")]
     assert found.weights.tolist() == [0.5, 1.0]
@@ -130,14 +137,16 @@ def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
 )
 def test_a_weight_or_key_that_is_missing_is_told(token, problem):
     with pytest.raises(BadToken) as caught:
-        parse_integers(text_of([token]), b"|", weighted=True)
+        parse_integers([token], "|", weighted=True)
 
     assert (caught.value.token, caught.value.problem) == (token, problem)
 
 
 @given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
 def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
-    found = look_up_tokens(text_of(texts), b"", weighted=False, vocabulary=TextVocabulary(vocabulary, 100))
+    table = vocabulary_of(vocabulary, 100)
+
+    found = encode_ids(text_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
 
     assert found.values.tolist() == [vocabulary.get(text, 100) for text in texts if text]
 

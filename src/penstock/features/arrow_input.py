@@ -92,7 +92,7 @@ def _number_cells(array: ArrowArray, values: NumberArray | Text) -> Cells:
     """What stands in the null slots of the values is arbitrary; text is missing there already."""
     if array.null_count == 0 or isinstance(values, Text):
         return Cells(values, one_per_row(len(array)))
-    valid = _valid(array)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
     return Cells(values[valid], valid.astype(np.int32))
 
 
@@ -151,11 +151,9 @@ def _text(array: ArrowArray) -> Text:
 def _view(buffer: pa.Buffer | None, dtype: Any, offset: int, size: int) -> NumberArray:
     """A read-only view of Arrow memory: always read-only, so that compiled kernels see one type."""
     if buffer is None or size == 0 or buffer.size == 0:
-        return _frozen(np.zeros(size, dtype))
-    return _frozen(np.frombuffer(cast(Any, buffer), dtype, size, offset * np.dtype(dtype).itemsize))
-
-
-def _frozen(values: NumberArray) -> NumberArray:
+        values = np.zeros(size, dtype)
+    else:
+        values = np.frombuffer(cast(Any, buffer), dtype, size, offset * np.dtype(dtype).itemsize)
     values.flags.writeable = False
     return values
 
@@ -195,21 +193,9 @@ def _whole_or_float(array: ArrowArray) -> NumberArray:
     return _viewed_as(np.float64)(pc.cast(array, pa.float64()))
 
 
-def _valid(array: ArrowArray) -> Any:
-    return array.is_valid().to_numpy(zero_copy_only=False)
-
-
-_TEXT_KINDS = frozenset(
-    kind.id
-    for kind in (
-        pa.string(),
-        pa.large_string(),
-        pa.string_view(),
-        pa.binary(),
-        pa.large_binary(),
-        pa.binary_view(),
-    )
-)
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+_BINARIES = (pa.binary(), pa.large_binary(), pa.binary_view())
+_TEXT_KINDS = frozenset(kind.id for kind in (*_STRINGS, *_BINARIES))
 
 _DAY_MILLISECONDS = 86_400_000
 _CONVERSIONS: dict[int, Callable[[ArrowArray], NumberArray | Text]] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.runtime.kernels import kernel
 
-PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2  # how a token becomes an id
+PARSE_INTEGER, HASH = 0, 1  # how a token becomes an id (penstock.features.text.Rule); else it is looked up
 NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2  # why a token cannot be used
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)

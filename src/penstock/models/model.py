@@ -13,7 +13,7 @@ from penstock.models.task import Task
 from penstock.tensors.batch import Batch
 
 if TYPE_CHECKING:
-    from penstock.features import Feature
+    from penstock.features.feature import Feature
     from penstock.models.sections import ModelConfig
 
 Tensors = dict[str, torch.Tensor]

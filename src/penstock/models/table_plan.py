@@ -21,7 +21,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 
 if TYPE_CHECKING:
-    from penstock.features import Feature, TableSpec
+    from penstock.features.feature import Feature, TableSpec
     from penstock.models.sections.groups import FeatureGroupConfig
 
 Initializer = Callable[[torch.Tensor], torch.Tensor]

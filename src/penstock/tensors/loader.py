@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import torch
 
 from penstock.data.parallel_map import ParallelMap
-from penstock.features.parser import ParseBatches, ParsedBatch, Parser
+from penstock.features.parser import ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
@@ -52,7 +53,8 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        self._parse = ParseBatches(parser, with_labels, reject=quarantine is not None)
+        parse = parser.parse_fast if quarantine is None else parser.parse_usable
+        self._parse = partial(parse, with_labels=with_labels)
         self.spent = Spent()
         """Without workers only: what they take is not known here."""
         self._workers: ParallelMap[ParsedBatch] | None = None
@@ -122,5 +124,5 @@ class BatchLoader:
         reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
         if reserves is not None and parsed.kept is not None:
             reserves = reserves.filter(pa.array(parsed.kept))
-        batch = pack(replace(parsed, file_paths=self.parser.file_paths), reserves)
+        batch = pack(parsed, reserves, self.parser.file_paths)
         return batch.pin_memory() if self._pin_memory else batch

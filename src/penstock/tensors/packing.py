@@ -21,8 +21,13 @@ Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
 """The numbers and the ids of a batch, where it has any."""
 
 
-def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
-    """The batch of one group of rows. `reserves` are columns that are only carried along."""
+def pack(
+    parsed: ParsedBatch, reserves: pa.RecordBatch | None = None, file_paths: tuple[str, ...] = ()
+) -> Batch:
+    """The batch of one group of rows.
+
+    `reserves` are columns that are only carried along, `file_paths` the files that row ids count.
+    """
     dense, sparse = _packed_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
     origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
     return Batch(
@@ -32,7 +37,7 @@ def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
         sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
         additional_infos={name: _copied(values) for name, values in parsed.side.items()},
         reserves=RecordBatchTensor(reserves),
-        position=Position.of(parsed.row_ids, parsed.file_paths) if origin_known else None,
+        position=Position.of(parsed.row_ids, file_paths) if origin_known else None,
     )
 
 
