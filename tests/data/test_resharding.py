@@ -118,15 +118,6 @@ def test_the_next_epoch_has_all_rows_again(tmp_path: Path) -> None:
     assert sorted(number for each in resumed for number in flat(each)) == list(range(50))
 
 
-def test_rows_brought_together_by_length_need_their_lengths(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3, BY_LENGTH) for index in range(2)]
-    take(streams[0], 1)
-
-    with pytest.raises(ValueError, match="read_lengths is needed to tell which are done"):
-        state_for(saved(streams), survey.blocks, Shard(0, 1))
-
-
 def test_a_shard_that_is_missing(tmp_path: Path) -> None:
     survey = survey_path(write_parquet(tmp_path, [50]))
     states = saved([stream(survey, Shard(index, 3), 16, 3) for index in (0, 2)])

@@ -1,7 +1,6 @@
 """Batches of a number of rows."""
 
 import pyarrow as pa
-import pytest
 
 from penstock.data.cut import RowCut
 from penstock.data.stage import join
@@ -42,8 +41,3 @@ def test_dictionaries_are_unified() -> None:
     )
 
     assert join([first, second]).column("word").to_pylist() == ["a", "b", "c", "a"]
-
-
-def test_a_batch_needs_a_row() -> None:
-    with pytest.raises(ValueError, match="a batch needs at least one row, not 0"):
-        RowCut(stream_of([1]), 0)

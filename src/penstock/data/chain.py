@@ -5,24 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
-from penstock.data.arguments import count_argument, flag_argument, kind_of, number_argument, own_words
+from penstock.data.arguments import flag_argument, kind_of, number_argument, own_words, whole_argument
 from penstock.data.cut import CostCut, CostRules, RowCut
 from penstock.data.map_rows import MapStep
 from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
 from penstock.data.quality import ShuffleQuality
-from penstock.data.row_cost import (
-    FUNCTIONS,
-    ColumnCost,
-    CostOf,
-    LengthCost,
-    cost_of_expression,
-)
+from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, LengthCost, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
@@ -37,8 +29,6 @@ from penstock.readers.survey import Survey
 
 @dataclass(frozen=True, slots=True)
 class Shuffling:
-    """Rows are drawn from a buffer of so many bytes."""
-
     buffer_bytes: int
     seed: int
     num_rows: int | None = None
@@ -48,8 +38,6 @@ class Shuffling:
 
 @dataclass(frozen=True, slots=True)
 class ByRows:
-    """Batches of a number of rows."""
-
     num_rows: int
     drop_remainder: bool = False
 
@@ -60,8 +48,6 @@ class ByRows:
 
 @dataclass(frozen=True, slots=True)
 class ByCost:
-    """Batches whose rows cost no more than a limit together."""
-
     cost: CostOf
     rules: CostRules
 
@@ -163,50 +149,59 @@ def open_rows(
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 
-def row_cut(rows: Any, drop_remainder: Any, of_cost: Mapping[str, Any]) -> ByRows:
-    """Batches of a number of rows; what only counts with a cost must not be given."""
-    for name, value in of_cost.items():
-        if value is not None:
-            raise ConfigError.at(
-                "batch", f"{name} counts only with cost=, the column that tells what a row costs"
-            )
-    return ByRows(
-        count_argument("batch", rows, "give the number of rows, at least one, or cost= and limit="),
-        flag_argument("batch", "drop_remainder", drop_remainder),
-    )
-
-
-def cost_cut(
-    cost: CostOf, limit: Any, oversize: Any, max_rows: Any, null_cost: Any, drop_remainder: Any
-) -> ByCost:
-    """Batches that cost no more than a limit."""
-    if limit is None or not math.isfinite(number_argument("batch", "limit", limit)):
+def cut_of(
+    source: Source,
+    rows: Any,
+    drop_remainder: Any,
+    *,
+    cost: Any,
+    limit: Any,
+    oversize: Any,
+    max_rows: Any,
+    null_cost: Any,
+) -> ByRows | ByCost:
+    """How `.batch` cuts; its arguments are checked here."""
+    drop_remainder = flag_argument("batch", "drop_remainder", drop_remainder)
+    if cost is None:
+        of_cost = {"limit": limit, "oversize": oversize, "max_rows": max_rows, "null_cost": null_cost}
+        for name, value in of_cost.items():
+            if value not in (None, Oversize.alone):
+                raise ConfigError.at(
+                    "batch", f"{name} counts only with cost=, the column that tells what a row costs"
+                )
+        advice = "give the number of rows, at least one, or cost= and limit="
+        return ByRows(whole_argument("batch", rows, advice), drop_remainder)
+    if rows is not None:
+        raise ConfigError.at(
+            "batch", "rows and cost say different things; give max_rows to bound the rows too"
+        )
+    found = _cost_of(cost, source)
+    if limit is None or not math.isfinite(limit := number_argument("batch", "limit", limit)):
         raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
     if oversize not in list(Oversize):
         raise ConfigError.at("batch", f"oversize is {oversize!r}; {hint(str(oversize), list(Oversize))}")
     if max_rows is not None:
-        max_rows = count_argument("batch", max_rows, "max_rows is a number of rows, at least one")
-    if null_cost is not None and isinstance(cost, LengthCost):
-        raise ConfigError.at(
-            "batch", "null_cost counts only with a column of costs; no length is ever missing"
-        )
+        max_rows = whole_argument("batch", max_rows, "max_rows is a number of rows, at least one")
     if null_cost is not None:
+        if isinstance(found, LengthCost):
+            raise ConfigError.at(
+                "batch", "null_cost counts only with a column of costs; no length is ever missing"
+            )
         null_cost = number_argument("batch", "null_cost", null_cost)
-    rules = (number_argument("batch", "limit", limit), max_rows, Oversize(oversize), null_cost)
     try:
-        checked = CostRules(*rules, flag_argument("batch", "drop_remainder", drop_remainder))
+        return ByCost(found, CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder))
     except ValueError as error:
         raise ConfigError.at("batch", str(error)) from error
-    return ByCost(cost, checked)
 
 
-def cost_of(cost: Any, source: Source) -> CostOf:
+def _cost_of(cost: Any, source: Source) -> CostOf:
     """What a row costs: the number in a column, or an expression over lengths, as a run file may write it."""
     if not isinstance(cost, str):
-        raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give {_COSTS}")
+        calls = " or ".join(f"{name}(column, ...)" for name in FUNCTIONS)
+        raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give the name of a column, or {calls}")
     schema = source.survey().columns
+    is_column = cost in schema.names or "(" not in cost
     with own_words():
-        is_column = cost in schema.names or "(" not in cost
         found = ColumnCost(cost) if is_column else cost_of_expression(cost)
     for name in found.columns:
         if name not in schema.names:
@@ -214,44 +209,37 @@ def cost_of(cost: Any, source: Source) -> CostOf:
     try:
         found.check(schema)
     except DataError as error:
-        advice = _advice(found, schema, source) if isinstance(found, ColumnCost) else ""
+        advice = source.advice_on_text(cost) if is_column else ""
+        if is_column and is_list(schema.field(cost).type):
+            advice = f"; for the length of its lists write cost='sum_of_lengths({cost})'"
         raise DataError(f"{source.name}: {error}{advice}") from error
     return found
-
-
-def _advice(cost: ColumnCost, schema: pa.Schema, source: Source) -> str:
-    if is_list(schema.field(cost.column).type):
-        return f"; for the length of its lists write cost='sum_of_lengths({cost.column})'"
-    return source.advice_on_text(cost.column)
-
-
-_COSTS = f"the name of a column, or {' or '.join(f'{name}(column, ...)' for name in FUNCTIONS)}"
 
 
 def describe(chain: Chain) -> str:
     """What was said of a source, in the order in which rows pass it; nothing that only a look at the data tells."""
     shard, shuffling, cut, num_maps = chain.shard, chain.shuffling, chain.cut, len(chain.maps)
-    epochs = "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
+    parts = [chain.source.name]
 
-    def with_number(text: str, number: int | None) -> str | None:
-        return None if number is None else text.format(number)
+    def add(text: str, value: Any) -> None:
+        if value is not None:
+            parts.append(text.format(value))
 
-    parts = [
-        chain.source.name,
-        None if chain.columns is None else f"columns {', '.join(chain.columns)}",
-        with_number("the first {:,} rows", chain.first_rows),
-        None if shard is None else f"shard {shard.index} of {shard.count}",
-        None
-        if shuffling is None
-        else f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}",
-        with_number("{:,} rows of each epoch", chain.take_rows),
-        with_number("batches of {:,} rows", cut.num_rows if isinstance(cut, ByRows) else None),
-        f"batches of {cut.cost.name} up to {cut.rules.limit:g}" if isinstance(cut, ByCost) else None,
-        "mapped" if num_maps == 1 else with_number("mapped {} times", num_maps or None),
-        with_number("{:,} batches of each epoch", chain.take_batches),
-        None if chain.epochs == 1 else epochs,
-        with_number("{:,} in all", chain.take_in_all),
-        None if chain.prefetch_bytes is None else f"prefetched in {format_size(chain.prefetch_bytes)}",
-        None if chain.memory_bytes is None else f"inside {format_size(chain.memory_bytes)}",
-    ]
-    return f"Dataset({'; '.join(part for part in parts if part is not None)})"
+    add("columns {}", None if chain.columns is None else ", ".join(chain.columns))
+    add("the first {:,} rows", chain.first_rows)
+    add("shard {0.index} of {0.count}", shard)
+    if shuffling is not None:
+        parts.append(f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}")
+    add("{:,} rows of each epoch", chain.take_rows)
+    if isinstance(cut, ByRows):
+        parts.append(f"batches of {cut.num_rows:,} rows")
+    elif cut is not None:
+        parts.append(f"batches of {cut.cost.name} up to {cut.rules.limit:g}")
+    add("mapped" if num_maps == 1 else "mapped {} times", num_maps or None)
+    add("{:,} batches of each epoch", chain.take_batches)
+    if chain.epochs != 1:
+        parts.append("epochs without end" if chain.epochs is None else f"{chain.epochs} epochs")
+    add("{:,} in all", chain.take_in_all)
+    add("prefetched in {}", chain.prefetch_bytes and format_size(chain.prefetch_bytes))
+    add("inside {}", chain.memory_bytes and format_size(chain.memory_bytes))
+    return f"Dataset({'; '.join(parts)})"

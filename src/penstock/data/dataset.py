@@ -9,23 +9,22 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.data.arguments import (
-    check_fill,
-    count_argument,
-    epoch_argument,
     flag_argument,
     function_argument,
+    is_whole,
     mapping_argument,
     names_argument,
     own_words,
-    seed_argument,
-    shard_argument,
     size_argument,
+    whole_argument,
 )
-from penstock.data.chain import ByCost, Chain, Shuffling, cost_cut, cost_of, describe, row_cut
+from penstock.data.arrow_numpy import leaf_type
+from penstock.data.chain import ByCost, Chain, Shuffling, cut_of, describe
 from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, position_in
 from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
 from penstock.data.sections import Oversize
+from penstock.readers.blocks import Shard
 from penstock.runtime.world import State
 
 if TYPE_CHECKING:
@@ -83,7 +82,16 @@ class Dataset:
             raise ConfigError.at("fill_nulls", "stands after map, which nulls have reached; call it before")
         self.check_names(list(fills))
         for name, value in fills.items():
-            check_fill(name, self.schema.field(name).type, value, self._chain.source.advice_on_text(name))
+            kind: Any = self.schema.field(name).type
+            try:
+                if value is None:
+                    raise TypeError("None stands for no value")
+                pa.scalar(value, leaf_type(kind))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+                advice = self._chain.source.advice_on_text(name) if pa.types.is_string(kind) else ""
+                raise ConfigError.at(
+                    "fill_nulls", f"{value!r} is no value of column '{name}', which is {kind}{advice}"
+                ) from error
         return self._with(fills={**self._chain.fills, **fills})
 
     def shard(self, index: int, count: int) -> "Dataset":
@@ -96,14 +104,21 @@ class Dataset:
             raise ConfigError.at(
                 "shard", "stands after take; call it before, so that each shard takes its own"
             )
-        return self._with(shard=shard_argument(index, count))
+        for number in (index, count):
+            if not is_whole(number):
+                advice = "give the index, counted from 0, and the number of shards"
+                raise ConfigError.at("shard", f"{number!r} is no whole number; {advice}")
+        try:
+            return self._with(shard=Shard(int(index), int(count)))
+        except ValueError as error:
+            raise ConfigError.at("shard", str(error)) from error
 
     def take(self, count: int) -> "Dataset":
         """Only the first rows; after `.batch`, the first batches. Of every epoch; after `.epochs`, of all together.
 
         Before `.shuffle` and `.shard` these are the first rows of the data, after them the first that come.
         """
-        count = count_argument("take", count, "take at least one")
+        count = whole_argument("take", count, "take at least one")
         chain = self._chain
         if chain.epochs != 1:
             field = "take_in_all"
@@ -123,9 +138,8 @@ class Dataset:
             raise ConfigError.at("shuffle", "the rows are shuffled already")
         if self._chain.cut is not None or self._chain.take_in_all is not None:
             raise ConfigError.at("shuffle", "stands after batch or take; it mixes rows, so call it before")
-        return self._with(
-            shuffling=Shuffling(size_argument("shuffle", buffer), seed_argument("shuffle", seed))
-        )
+        seed = whole_argument("shuffle", seed, "give a whole number", at_least=None, name="seed")
+        return self._with(shuffling=Shuffling(size_argument("shuffle", buffer), seed))
 
     # --- Batches -----------------------------------------------------------------------------------------
 
@@ -153,16 +167,17 @@ class Dataset:
             raise ConfigError.at(
                 "batch", "stands after epochs and take; call take before epochs, or after batch"
             )
-        if cost is None:
-            kept_oversize = None if oversize == Oversize.alone else oversize
-            given = {"limit": limit, "oversize": kept_oversize, "max_rows": max_rows, "null_cost": null_cost}
-            return self._with(cut=row_cut(rows, drop_remainder, given))
-        if rows is not None:
-            raise ConfigError.at(
-                "batch", "rows and cost say different things; give max_rows to bound the rows too"
-            )
-        found = cost_of(cost, self._chain.source)
-        return self._with(cut=cost_cut(found, limit, oversize, max_rows, null_cost, drop_remainder))
+        cut = cut_of(
+            self._chain.source,
+            rows,
+            drop_remainder,
+            cost=cost,
+            limit=limit,
+            oversize=oversize,
+            max_rows=max_rows,
+            null_cost=null_cost,
+        )
+        return self._with(cut=cut)
 
     def map(self, fn: Callable[..., Any], seed: int | None = None, rows: bool = False) -> "Dataset":
         """Give what `fn` makes of each batch (a dict of arrays), or with `rows` of each row (a dict of values).
@@ -171,7 +186,8 @@ class Dataset:
         With a seed, `fn(batch, generator)` gets a NumPy generator whose numbers follow from the seed, the epoch and
         the rows, and from nothing else: not from threads, workers, or where a loop went on.
         """
-        seed = None if seed is None else seed_argument("map", seed)
+        if seed is not None:
+            seed = whole_argument("map", seed, "give a whole number", at_least=None, name="seed")
         rows = flag_argument("map", "rows", rows)
         fn = function_argument(fn, seed, rows)
         if self._chain.cut is None and not rows:
@@ -182,9 +198,8 @@ class Dataset:
     def epochs(self, count: int | None = None) -> "Dataset":
         """Go over the rows `count` times in one loop, None: without end. No batch has rows of two epochs."""
         if count is not None:
-            count = count_argument(
-                "epochs", count, "an iteration has at least one, and without a number no end"
-            )
+            advice = "an iteration has at least one, and without a number no end"
+            count = whole_argument("epochs", count, advice)
         return self._with(epochs=count)
 
     # --- How it is read ----------------------------------------------------------------------------------
@@ -263,7 +278,7 @@ class Dataset:
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""
-        self._cursor.set_epoch(epoch_argument(epoch))
+        self._cursor.set_epoch(whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0))
 
     def _with(self, **changes: Any) -> "Dataset":
         return Dataset(replace(self._chain, **changes), self._form)

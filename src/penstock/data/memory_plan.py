@@ -6,8 +6,8 @@ the stages of the data path share the rest.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
@@ -25,7 +25,7 @@ BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
-RUN_FILE_SETTINGS = {
+_SETTINGS = {
     "shuffle": "data_config.shuffle_buffer",
     "cut": "data_config.max_batch_rows",
     "prefetch": "data_config.prefetch",
@@ -58,15 +58,11 @@ class StageShares:
     @classmethod
     def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
         """Those that were planned for a stream: "", or EVALUATION."""
-        shares = budget.shares
-        return cls(
-            reader=shares[f"{stream}reader"],
-            prefetch=shares.get(f"{stream}prefetch"),
-            read_ahead=shares.get(f"{stream}read ahead"),
-            shuffle=shares.get(f"{stream}shuffle"),
-            cut=shares.get(f"{stream}cut"),
-            workers=shares.get(f"{stream}workers"),
-        )
+        names = [stage.name for stage in fields(cls)]
+        shares: dict[str, Any] = {
+            name: budget.shares.get(f"{stream}{name.replace('_', ' ')}") for name in names
+        }
+        return cls(**shares)
 
 
 def share_model(
@@ -109,7 +105,7 @@ def data_path_bytes(
 
 
 def worker_bytes(batch_bytes: int) -> int:
-    """What one worker more takes: its process, what it allocates for a batch, and what is in flight for it."""
+    """Of one worker more: its process, what it allocates for a batch, and what is in flight for it."""
     return WORKER_BYTES + (WORK_PER_BATCH + FLIGHT_PER_WORKER) * batch_bytes
 
 
@@ -149,19 +145,17 @@ def share_data_path(
     by_cost: bool = False,
     reader_cap_bytes: int | None = None,
     is_ahead: bool = True,
-    settings: Mapping[str, str] = RUN_FILE_SETTINGS,
 ) -> None:
     """Shares of the stages that carry rows.
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
     a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
     less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
-    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `settings` says what the user
-    calls what decides about a share.
+    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched.
     """
 
     def share(name: str, num_bytes: int) -> int:
-        setting = settings[name.removeprefix(EVALUATION)]
+        setting = _SETTINGS[name.removeprefix(EVALUATION)]
         return budget.share(name, num_bytes, setting=setting).limit_bytes
 
     if shuffle_bytes:

@@ -82,9 +82,9 @@ class SequenceLength:
         return (self.column,)
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a column that is not there, or that has no length."""
-        kind = column_type(schema, self.column)
-        if not _has_length(kind):
+        kind = _column_type(schema, self.column)
+        values = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+        if not (is_list(values) or _is_text(values) or pt.is_map(values)):
             raise DataError.at(
                 f"is of type {kind}; only lists and texts of several steps have a length", column=self.column
             )
@@ -94,7 +94,7 @@ class SequenceLength:
         return lengths if self.longest is None else np.minimum(lengths, self.longest)
 
 
-def column_type(schema: pa.Schema, column: str) -> pa.DataType:
+def _column_type(schema: pa.Schema, column: str) -> pa.DataType:
     """The type of a column; an unknown one is an error with the nearest name."""
     index = schema.get_field_index(column)
     if index < 0:
@@ -102,12 +102,6 @@ def column_type(schema: pa.Schema, column: str) -> pa.DataType:
         raise DataError(f"there is no column '{column}'; {hint(column, known)}")
     kind: pa.DataType = schema.field(index).type
     return kind
-
-
-def _has_length(kind: pa.DataType) -> bool:
-    if pt.is_dictionary(kind):
-        return _has_length(kind.value_type)
-    return is_list(kind) or _is_text(kind) or pt.is_map(kind)
 
 
 def _lengths(array: ArrowArray, separator: str) -> Int64Array:
@@ -139,15 +133,18 @@ def _steps(texts: ArrowArray, separator: str) -> ArrowArray:
     return pc.add(has_steps, num_separators)
 
 
+_TEXTS = (
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.binary_view(),
+)
+
+
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pt.is_string(kind)
-        or pt.is_large_string(kind)
-        or pt.is_string_view(kind)
-        or pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-    )
+    return kind in _TEXTS
 
 
 Costs = NDArray[Any]
@@ -172,8 +169,9 @@ class ColumnCost:
         return self.column
 
     def check(self, schema: pa.Schema) -> None:
-        kind = column_type(schema, self.column)
-        if not _is_number(kind):
+        kind = _column_type(schema, self.column)
+        value = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+        if not (pt.is_integer(value) or pt.is_floating(value) or pt.is_decimal(value) or pt.is_null(value)):
             raise DataError.at(f"is of type {kind}; a cost is a number", column=self.column)
 
     def of(self, batch: pa.RecordBatch) -> Costs:
@@ -210,15 +208,8 @@ class LengthCost:
             length.check(schema)
 
     def of(self, batch: pa.RecordBatch) -> Costs:
-        """The lengths of each row, put together; none is ever missing."""
         combine = _COMBINE[self.expression.function]
         return reduce(combine, (length.of(batch) for length in self.lengths))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    if pt.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_null(kind))
 
 
 CostOf: TypeAlias = ColumnCost | LengthCost

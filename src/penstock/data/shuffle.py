@@ -34,10 +34,6 @@ class Bucketing:
     length: SequenceLength
     run_rows: int
 
-    def __post_init__(self) -> None:
-        if self.run_rows < 1:
-            raise ValueError(f"a run needs at least one row, not {self.run_rows}")
-
     @property
     def state(self) -> State:
         """What the order of rows depends on."""
@@ -111,8 +107,6 @@ class Shuffle(Stage):
         as_views: bool = False,
         quality: ShuffleQuality | None = None,
     ) -> None:
-        if num_rows < 1:
-            raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
         super().__init__(source)
         self._bucketing = bucketing
         windows: State = {"num_rows": num_rows, "seed": seed}
@@ -154,7 +148,15 @@ class Shuffle(Stage):
         self._hold(0)
         try:
             while self._fill(store, rows, window):
-                yield from self._draw(store, num_drawn)
+                self._hold(store.num_bytes)
+                for start in range(num_drawn, store.num_rows, self._piece_rows):
+                    end = min(start + self._piece_rows, store.num_rows)
+                    self._place = self._place.at(self._place.row + end - start)
+                    piece = store.rows(start, end, self._as_views)
+                    if self._quality is not None:
+                        self._quality.see(piece.slice(0, self._batch_rows))
+                    yield piece
+                    del piece
                 window, num_drawn = window + 1, 0
         finally:
             self._hold(0)
@@ -173,17 +175,6 @@ class Shuffle(Stage):
         known = np.concatenate(lengths) if lengths else None
         store.permute(window_order(self._order, self._place, window, store.num_rows, known))
         return store.num_rows > 0
-
-    def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
-        self._hold(store.num_bytes)
-        for start in range(num_drawn, store.num_rows, self._piece_rows):
-            end = min(start + self._piece_rows, store.num_rows)
-            self._place = self._place.at(self._place.row + end - start)
-            piece = store.rows(start, end, self._as_views)
-            if self._quality is not None:
-                self._quality.see(piece.slice(0, self._batch_rows))
-            yield piece
-            del piece
 
     def _hold(self, num_bytes: int) -> None:
         """Lease so much of the share, instead of what was leased before."""

@@ -18,7 +18,7 @@ from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.memory_arrays import MEMORY, survey_arrays
 from penstock.readers.numpy_files import NumpySurvey
-from penstock.readers.recognition import Likeness, recognise
+from penstock.readers.recognition import recognise
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
 from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
@@ -88,15 +88,12 @@ def refuse_other_format(said: DatasetType, file: DataFile, cause: Exception | No
     looks, call = _CALLS[found.dataset_type]
     if found.is_gzip:
         looks += " compressed with gzip"
-    advice = f"use {call}{_options(found)}" if found.dataset_type != said else ""
+    options = f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
+    advice = f"use {call}{options}" if found.dataset_type != said else ""
     if is_unnamed_gzip:
         advice += f"{', and ' if advice else ''}let its name end with .gz"
     wrong = f"looks like {looks}" + (f", not {name}" if found.dataset_type != said else "")
     raise DataError(f"{file.path}: {wrong}; {advice}") from cause
-
-
-def _options(found: Likeness) -> str:
-    return f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
 
 
 _Key = tuple[tuple[str, ...] | None, int | None]
@@ -170,7 +167,7 @@ class Files(Source):
 
 
 class Surveyed(Source):
-    """Files that were looked at already, for the columns that are needed."""
+    """Files that were scanned already, for the columns that are needed."""
 
     def __init__(self, survey: Survey) -> None:
         super().__init__(name_of_files(survey.files))
@@ -224,37 +221,26 @@ def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     return {name: shape[1:] for name, shape in shapes.items() if len(shape) > 2}
 
 
-_ADVICE = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
-
-
 def columns_in(given: Any) -> dict[str, Any]:
-    """Each column by its name."""
-    return {name: _array(name, values) for name, values in _by_name(given).items()}
-
-
-def _by_name(given: Any) -> dict[str, Any]:
+    """Each column by its name, as a NumPy or an Arrow array."""
     if isinstance(given, pa.Table | pa.RecordBatch):
         names: list[Any] = given.schema.names
         arrays = list(given.columns)
-    elif isinstance(given, Mapping) or _is_data_frame(given):
+    elif isinstance(given, Mapping) or (hasattr(given, "items") and hasattr(given, "columns")):  # pandas
         names, arrays = list(given.keys()), [values for _, values in given.items()]
     else:
-        raise DataError(f"from_arrays: this is {kind_of(given)}; {_ADVICE}")
+        advice = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
+        raise DataError(f"from_arrays: this is {kind_of(given)}; {advice}")
     for name, times in Counter(names).items():
         if not isinstance(name, str):
             raise DataError(f"from_arrays: {name!r} is no name; columns are named by texts")
         if times > 1:
             raise DataError.at(f"stands {times} times in this table", file=MEMORY, column=name)
-    return dict(zip(names, arrays, strict=True))
-
-
-def _is_data_frame(given: Any) -> bool:
-    """Whether it is one of pandas, which need not be installed."""
-    return hasattr(given, "items") and hasattr(given, "columns")
+    return {name: _array(name, values) for name, values in zip(names, arrays, strict=True)}
 
 
 def _array(name: str, values: Any) -> Any:
-    """A NumPy or an Arrow array: what is none yet becomes one, with texts and lists of different lengths in Arrow."""
+    """What is no array yet becomes one, with texts and lists of different lengths in Arrow."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:
@@ -262,11 +248,8 @@ def _array(name: str, values: Any) -> Any:
             return pa.array(values)
         array = np.asarray(values)
         if array.dtype.hasobject and not array.ndim:
-            raise DataError.at(
-                f"is {kind_of(values)}; give a NumPy array, a list or an Arrow array",
-                file=MEMORY,
-                column=name,
-            )
+            problem = f"is {kind_of(values)}; give a NumPy array, a list or an Arrow array"
+            raise DataError.at(problem, file=MEMORY, column=name)
         return pa.array(array) if array.dtype.hasobject else array
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError.at(f"is no array: {error}", file=MEMORY, column=name) from error
@@ -294,12 +277,10 @@ def files_at(paths: Paths) -> list[DataFile]:
 
 
 def name_of_files(files: Sequence[DataFile]) -> str:
-    """For messages."""
     return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
 
 
 def path_text(path: Any) -> str:
-    """A path as text."""
     if not isinstance(path, str | os.PathLike):
         raise ConfigError.at("paths", f"{path!r} is no path; give a text or a pathlib.Path")
     return os.fspath(path)
@@ -307,14 +288,13 @@ def path_text(path: Any) -> str:
 
 def fields_of(types: Any) -> list[Field]:
     """The columns whose types are said, as a run file's input_fields says them."""
-    given = {} if types is None else mapping_argument("types", types, "{'age': 'int64'}")
-    try:
-        return [Field(input_name=name, input_type=_field_type(name, kind)) for name, kind in given.items()]
-    except ValueError as error:
-        raise ConfigError.at("types", str(error)) from error
-
-
-def _field_type(name: str, kind: Any) -> Any:
-    if not isinstance(kind, str):
-        raise ConfigError.at("types", f"of '{name}' is {kind!r}; write it as a text, such as 'int64'")
-    return parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))
+    fields = []
+    for name, kind in mapping_argument("types", {} if types is None else types, "{'age': 'int64'}").items():
+        if not isinstance(kind, str):
+            raise ConfigError.at("types", f"of '{name}' is {kind!r}; write it as a text, such as 'int64'")
+        try:
+            field_type: Any = parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))
+            fields.append(Field(input_name=name, input_type=field_type))
+        except ValueError as error:
+            raise ConfigError.at("types", str(error)) from error
+    return fields

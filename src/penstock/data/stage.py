@@ -1,6 +1,5 @@
 """What stages that reorder, filter or cut the rows of their source have in common."""
 
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -50,29 +49,23 @@ class RowBuffer:
 
     def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
         self._source = source
-        self._arrived: deque[pa.RecordBatch] = deque()
-
-    def take(self, num_rows: int) -> list[pa.RecordBatch]:
-        """The next rows, as views in the order of the source; fewer than asked for only at its end."""
-        return list(self.pieces(num_rows))
+        self._rest: pa.RecordBatch | None = None
 
     def pieces(self, num_rows: int) -> Iterator[pa.RecordBatch]:
-        """The same rows, each piece as soon as it is there: nothing is held that was given out."""
-        while num_rows and (self._arrived or self.receive() is not None):
-            first = self._arrived.popleft()
+        """The next rows, as views in the order of the source; fewer than asked for only at its end.
+
+        Each piece is given as soon as it is there, and nothing is held that was given out.
+        """
+        while num_rows:
+            first, self._rest = self._rest, None
+            if first is None and (first := next(self._source, None)) is None:
+                return
             piece = first.slice(0, num_rows)
             if piece.num_rows < first.num_rows:
-                self._arrived.appendleft(first.slice(piece.num_rows))
+                self._rest = first.slice(piece.num_rows)
             num_rows -= piece.num_rows
             del first
             yield piece
-
-    def receive(self) -> pa.RecordBatch | None:
-        """Let one more batch of the source wait, and look at it; None at the end of the source."""
-        batch = next(self._source, None)
-        if batch is not None:
-            self._arrived.append(batch)
-        return batch
 
 
 def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") -> pa.RecordBatch:
@@ -86,7 +79,7 @@ def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") 
         joined: pa.RecordBatch = pa.concat_batches(pieces)  # type: ignore[attr-defined]
     except pa.ArrowInvalid as error:
         num_rows = sum(piece.num_rows for piece in pieces)
-        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}") from error
+        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}", setting) from error
     return joined
 
 

@@ -125,20 +125,16 @@ class FixedColumn:
 
     def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
         if self._window is None:
-            self._window = self._as_arrow()
+            numbers = self._values[: self._num_rows]
+            self._lent = weakref.ref(numbers)
+            valid_numbers = self._valid_numbers.bits(self._num_rows)
+            make: Any = pa.Array.from_buffers
+            self._window = make(self._number_kind, numbers.size, [valid_numbers, _buffer(numbers)])
+            if self._values.ndim > 1:
+                valid_rows = self._valid_rows.bits(self._num_rows)
+                self._window = make(self._kind, self._num_rows, [valid_rows], children=[self._window])
         view = self._window.slice(start, end - start)
         return view if as_views else pa.concat_arrays([view])
-
-    def _as_arrow(self) -> ArrowArray:
-        numbers = self._values[: self._num_rows]
-        self._lent = weakref.ref(numbers)
-        valid_numbers = self._valid_numbers.bits(self._num_rows)
-        flat = pa.Array.from_buffers(self._number_kind, numbers.size, [valid_numbers, _buffer(numbers)])
-        if self._values.ndim == 1:
-            return flat
-        valid_rows = self._valid_rows.bits(self._num_rows)
-        make: Any = pa.Array.from_buffers
-        return make(self._kind, self._num_rows, [valid_rows], children=[flat])
 
 
 class _Validity:
@@ -197,20 +193,15 @@ class JoinedColumn:
     def append(self, piece: ArrowArray) -> None:
         self._pieces.append(piece)
 
-    def _join(self) -> None:
-        self._chunks = [pa.concat_arrays(group) for group in _groups(self._pieces, _CHUNK_BYTES)]
-        self._starts = np.cumsum([0] + [len(chunk) for chunk in self._chunks])
-
     def permute(self, order: Int64Array) -> None:
         """Nothing moves: a permuted copy of texts would take as much again."""
         self._order = order
 
     def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
-        return self._take(np.arange(start, end) if self._order is None else self._order[start:end])
-
-    def _take(self, rows: Int64Array) -> ArrowArray:
+        rows = np.arange(start, end) if self._order is None else self._order[start:end]
         if self._pieces:
-            self._join()
+            self._chunks = [pa.concat_arrays(group) for group in _groups(self._pieces, _CHUNK_BYTES)]
+            self._starts = np.cumsum([0] + [len(chunk) for chunk in self._chunks])
         if len(self._chunks) == 1:
             return self._chunks[0].take(pa.array(rows))
         by_chunk = np.argsort(rows, kind="stable")
@@ -220,9 +211,9 @@ class JoinedColumn:
             for chunk, first, start, end in zip(self._chunks, self._starts, cuts, cuts[1:], strict=False)
             if start < end
         ]
-        places = np.empty_like(by_chunk)
-        places[by_chunk] = np.arange(len(by_chunk))
-        return pa.concat_arrays(drawn).take(pa.array(places))
+        positions = np.empty_like(by_chunk)
+        positions[by_chunk] = np.arange(len(by_chunk))
+        return pa.concat_arrays(drawn).take(pa.array(positions))
 
 
 def _groups(pieces: list[ArrowArray], chunk_bytes: int) -> Iterator[list[ArrowArray]]:

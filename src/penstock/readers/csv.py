@@ -101,13 +101,15 @@ def _read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field])
         return CsvForm(file.path, tuple(cells), mark_bytes + end, reading.delimiter)
     names = tuple(field.input_name for field in fields)
     if not names:
-        raise ConfigError.at(
-            "data_config.input_fields", f"must name the columns of {file.path}, unless with_header is true"
-        )
+        setting = "with_header is true"
+        message = f"must name the columns of {file.path}, unless {setting}"
+        raise ConfigError.at("data_config.input_fields", message, setting)
     if len(cells) != len(names):
         raise DataError(
             f"{file.path}: the first row has {len(cells)} columns but data_config.input_fields names "
-            f"{len(names)}; are delimiter and with_header right?"
+            f"{len(names)}; are delimiter and with_header right?",
+            "data_config.input_fields",
+            "delimiter and with_header",
         )
     return CsvForm(file.path, names, mark_bytes + start, reading.delimiter)
 
@@ -280,8 +282,8 @@ def _explain(message: str, names: Sequence[str]) -> BadRecord:
     column = names[int(located["column"])] if located["column"] else None
     if bad := _BAD_VALUE.match(located["problem"]):
         problem = f"is not {bad['type']}; correct it, or declare another type in data_config.input_fields"
-        return BadRecord(problem, record, column, bad["value"])
+        return BadRecord(problem, record, column, bad["value"], "data_config.input_fields")
     if bad := _BAD_WIDTH.match(located["problem"]):
         problem = f"has {bad['found']} columns, not {bad['expected']}; is data_config.delimiter right?"
-        return BadRecord(problem, record)
+        return BadRecord(problem, record, setting="data_config.delimiter")
     return BadRecord(located["problem"], record, column)

@@ -108,7 +108,8 @@ def list_files(path_spec: str) -> list[DataFile]:
     parts = [path_spec] if os.path.exists(path_spec) else [part.strip() for part in path_spec.split(",")]
     files = [file for part in parts if part for file in _list_part(part)]
     if not files:
-        raise DataError("no data path is given; set train_input_path or eval_input_path")
+        cure = "; set train_input_path or eval_input_path"
+        raise DataError(f"no data path is given{cure}", cure)
     for earlier, path in pairwise(sorted(file.path for file in files)):
         if earlier == path:
             raise DataError(f"'{path_spec}' names {path} twice; its rows would be read twice")

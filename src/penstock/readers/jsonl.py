@@ -308,7 +308,9 @@ def _read_line(line: bytes, columns: pa.Schema) -> tuple[dict[str, Any], BadReco
         try:
             values[column.name] = _convert(value, column.type)
         except ValueError as problem:
-            first_bad = first_bad or BadRecord(f"{problem}; {_ADVICE}", 0, column.name, value)
+            first_bad = first_bad or BadRecord(
+                f"{problem}; {_ADVICE}", 0, column.name, value, "data_config.input_fields"
+            )
     return values, first_bad
 
 

@@ -118,7 +118,8 @@ def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -
     refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
     if wanted.columns is not None and not wanted.columns:
-        raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
+        setting = "features or label_fields"
+        raise DataError(f"{files[0].path}: no column is wanted; name {setting}", setting)
     for file in files:
         if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")

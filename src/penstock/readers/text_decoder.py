@@ -54,11 +54,15 @@ class BadRecord:
     column: str | None = None
     """None: nothing of the record can be read."""
     value: object = None
+    setting: str = ""
+    """The setting of a run file that the problem names."""
 
     def error(self, path: str, first_row: int) -> DataError:
         """With the row counted from the start of the file."""
         row = None if self.record is None else first_row + self.record
-        return DataError.at(self.problem, file=path, row=row, column=self.column, value=self.value)
+        return DataError.at(
+            self.problem, self.setting, file=path, row=row, column=self.column, value=self.value
+        )
 
 
 class RecordParser(Protocol):

@@ -35,7 +35,8 @@ class Share:
         if num_bytes > self.limit_bytes:
             raise BudgetExceeded(
                 f"{self.name} needs {format_size(num_bytes)} at once but may hold {format_size(self.limit_bytes)}; "
-                f"raise {self.setting}"
+                f"raise {self.setting}",
+                self.setting,
             )
         with self._changed:
             while self.held_bytes + num_bytes > self.limit_bytes:
@@ -94,14 +95,12 @@ class MemoryBudget:
         if name in self.shares:
             raise ValueError(f"stage '{name}' has its share already")
         if num_bytes > self.unshared_bytes:
-            advice = (
-                "raise memory.limit"
-                if setting == "memory.limit"
-                else f"lower {setting}, or raise memory.limit"
-            )
+            others = "" if setting == "memory.limit" else f"lower {setting}, or "
             raise BudgetExceeded(
                 f"{name} needs {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
-                f"{format_size(self.limit_bytes)} are left ({self._holders()}); {advice}"
+                f"{format_size(self.limit_bytes)} are left ({self._holders()}); {others}raise memory.limit",
+                setting,
+                "memory.limit",
             )
         self.shares[name] = Share(name, num_bytes, setting)
         return self.shares[name]

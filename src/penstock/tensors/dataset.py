@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.config.errors import CheckpointError
-from penstock.data.arguments import epoch_argument
+from penstock.data.arguments import whole_argument
 from penstock.data.arrow_numpy import Ragged
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
@@ -61,7 +61,8 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, in workers that are running too."""
-        self._asked_epoch.fill_(epoch_argument(epoch))
+        epoch = whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0)
+        self._asked_epoch.fill_(epoch)
 
     def __getstate__(self) -> dict[str, Any]:
         """For workers that are not forked: the chain, and what was asked for; they look at the data themselves."""
