@@ -24,17 +24,9 @@ from tests.readers.samples import row_ids, take
 MOST = 2**63 - 1
 
 
-def test_a_batch_is_the_longest_prefix_that_fits() -> None:
-    assert cut([3, 4, 5, 2, 8, 1]) == [[3, 4], [5, 2], [8, 1]]
-
-
 @pytest.mark.parametrize("chunk_rows", [(12,), (1,) * 12, (5, 0, 7), (10, 2), (11, 1), (9, 3)], ids=str)
 def test_a_batch_is_filled_however_the_rows_arrive(chunk_rows: tuple[int, ...]) -> None:
     assert cut([1] * 12, *chunk_rows) == [[1] * 10, [1] * 2]
-
-
-def test_a_row_is_never_skipped_to_fit_a_later_one() -> None:
-    assert cut([6, 5, 4, 1]) == [[6], [5, 4, 1]]
 
 
 def test_a_batch_of_one_chunk_is_a_view_of_it() -> None:
@@ -105,12 +97,6 @@ AWKWARD: dict[str, tuple[Callable[[], list[list[Any]]], list[list[Any]]]] = {
 @pytest.mark.parametrize(("give", "expected"), AWKWARD.values(), ids=AWKWARD.keys())
 def test_awkward(give: Callable[[], list[list[Any]]], expected: list[list[Any]]) -> None:
     assert give() == expected
-
-
-def test_rows_are_capped() -> None:
-    assert cut([1] * 7, max_batch_rows=3) == [[1] * 3, [1] * 3, [1]]
-    assert cut([1] * 7, 2, 2, 2, 1, max_batch_rows=3) == [[1] * 3, [1] * 3, [1]]
-    assert cut([4] * 7, max_batch_rows=3) == [[4] * 2, [4] * 2, [4] * 2, [4]]
 
 
 def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:

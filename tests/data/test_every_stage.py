@@ -169,13 +169,6 @@ def test_a_place_holds_no_rows(make: Make) -> None:
         assert len(json.dumps(stage.state_dict())) < 300
 
 
-def test_a_chain_over_files_with_a_budget_of_its_own() -> None:
-    share = Share("prefetch", MIB)
-    with Prefetch(RowCut(stream_of_sizes([1000] * 5), 256), share) as stage:
-        assert flat(stage) == list(range(5000))
-    assert share.held_bytes == 0
-
-
 @each_stage
 @pytest.mark.parametrize("state", [None, {}, {"epoch": 1}, "place"])
 def test_what_is_no_place_is_refused(make: Make, state: object) -> None:

@@ -106,18 +106,6 @@ def test_the_same_number_of_shards_goes_on_batch_for_batch(tmp_path: Path) -> No
     assert [list(each) for each in resumed] == expected
 
 
-def test_the_next_epoch_has_all_rows_again(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
-    for each in streams:
-        take(each, 2)
-    resumed = go_on(survey, saved(streams), 3, 16)
-    for each in resumed:
-        each.set_epoch(1)
-
-    assert sorted(number for each in resumed for number in flat(each)) == list(range(50))
-
-
 def test_a_shard_that_is_missing(tmp_path: Path) -> None:
     survey = survey_path(write_parquet(tmp_path, [50]))
     states = saved([stream(survey, Shard(index, 3), 16, 3) for index in (0, 2)])

@@ -21,7 +21,7 @@ from penstock.data.cut import RowCut
 from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import Shuffle
 from penstock.features.build import build_features
-from penstock.features.parser import ParseBatches, Parser
+from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
 from penstock.readers.origin import ROW_FIELD, with_row_ids
 from penstock.readers.stream import Place, RecordStream
@@ -183,7 +183,7 @@ def test_number_features_go_to_workers(options):
     features = build_features(
         [FeatureConfig.model_validate(config)], ParsingSection(fg_mode=FgMode.FG_NORMAL)
     )
-    here = ParseBatches(Parser(features), with_labels=False)
+    here = partial(Parser(features).parse_fast, with_labels=False)
 
     there = sent(here)
 
@@ -204,7 +204,7 @@ def test_id_features_go_to_workers_also_after_they_were_used(options):
     named = {"feature_name": "tags", "expression": "item:tags", "separator": "|", "embedding_dim": 4}
     config = FeatureConfig.model_validate({"id_feature": {**named, **options}})
     features = build_features([config], ParsingSection(fg_mode=FgMode.FG_NORMAL))
-    here = ParseBatches(Parser(features), with_labels=False)
+    here = partial(Parser(features).parse_fast, with_labels=False)
     rows = pa.record_batch({"tags": ["t0:1|t1:2", "", "t1:0.5"]}) if "weighted" in options else ROWS
     expected = here(rows).features["tags"]
 

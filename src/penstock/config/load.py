@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
-from penstock.config.check import Notices, key_problems, notices, shown, value_problems
+from penstock.config.check import KeyCheck, Notices, notices, shown, value_problems
 from penstock.config.edits import Edits, edit_data
 from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
 from penstock.config.nearest import nearest_name
@@ -67,7 +67,7 @@ def apply_edits(section: S, edits: Edits) -> S:
 
 def _checked(root: type[S], parsed: Parsed, edits: Edits, strict: bool, source: str | None) -> Loaded[S]:
     edited = edit_data(root, parsed.data, edits)
-    keys = key_problems(parsed.data, root)
+    keys = KeyCheck.of(parsed.data, root)
     found = [problem for problem in keys.problems if problem.path not in parsed.broken]
     section, reported = None, Notices()
     try:

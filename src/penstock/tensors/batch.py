@@ -31,7 +31,6 @@ class Position:
 
     @classmethod
     def of(cls, row_ids: NDArray[np.int64], file_paths: tuple[str, ...] = ()) -> Self:
-        """The smallest form that holds these ids."""
         if not len(row_ids):
             return cls(0, 0, None, file_paths)
         first = int(row_ids[0])
@@ -49,7 +48,6 @@ class Position:
         return f"{self.num_rows} scattered rows, the first of them row {first_row} of {file}"
 
     def row_ids(self) -> NDArray[np.int64]:
-        """One id for each row."""
         if self.scattered is not None:
             return self.scattered
         return np.arange(self.first, self.first + self.num_rows, dtype=np.int64)
@@ -111,7 +109,6 @@ class Batch(Pipelineable):
 
     @property
     def num_rows(self) -> int:
-        """Rows of the base group."""
         if BASE in self.sparse_features:
             return int(self.sparse_features[BASE].stride())
         if BASE in self.dense_features:
@@ -161,18 +158,10 @@ class Batch(Pipelineable):
         for _, parts in self._tensor_fields():
             yield from parts.values()
 
-    def _tensor_fields(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        return (
-            ("dense_features", self.dense_features),
-            ("sparse_features", self.sparse_features),
-            ("sequence_mulval_lengths", self.sequence_mulval_lengths),
-            ("sequence_dense_features", self.sequence_dense_features),
-            ("labels", self.labels),
-            ("jagged_labels", self.jagged_labels),
-            ("sample_weights", self.sample_weights),
-            ("additional_infos", self.additional_infos),
-            ("step_shares", self.step_shares),
-        )
+    def _tensor_fields(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, value in vars(self).items():
+            if isinstance(value, dict) and name != "resume_state":
+                yield name, value
 
 
 def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.config.errors import CheckpointError
@@ -113,24 +112,15 @@ def tensors_of(columns: dict[str, Any]) -> dict[str, Any]:
 def tensor_of(value: Any) -> Any:
     """One column, or one value of a row."""
     if isinstance(value, Ragged):
-        return _jagged(value)
+        values = tensor_of(value.values)
+        if not isinstance(values, torch.Tensor) or values.is_nested:
+            return value.tolist()
+        return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(value.offsets.copy()))
     if isinstance(value, str | bytes) or value is None:
         return value
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         return array.tolist()
-    return torch.from_numpy(_own(array))
-
-
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that can be written to, of a type that torch has."""
     if array.dtype.kind in "Mm":
         array = array.view(np.int64) if array.ndim else array.astype(np.int64)
-    return np.array(array)
-
-
-def _jagged(lists: Ragged) -> Any:
-    values = tensor_of(lists.values)
-    if not isinstance(values, torch.Tensor) or values.is_nested:
-        return lists.tolist()
-    return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(lists.offsets.copy()))
+    return torch.from_numpy(np.array(array))

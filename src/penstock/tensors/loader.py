@@ -89,7 +89,6 @@ class BatchLoader:
 
     @property
     def worker_pids(self) -> list[int]:
-        """The process ids of the workers that run."""
         return [] if self._workers is None else self._workers.pids
 
     def warm(self) -> None:
@@ -97,15 +96,12 @@ class BatchLoader:
         self.parser.warm(self.stream.schema)
 
     def state_dict(self) -> State:
-        """The place after the last batch given out."""
         return (self._workers or self.stream).state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Go to a place that `state_dict` gave."""
         (self._workers or self.stream).load_state_dict(state)
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
         (self._workers or self.stream).set_epoch(epoch)
 
     def close(self) -> None:

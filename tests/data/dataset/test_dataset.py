@@ -9,52 +9,6 @@ import penstock
 from tests.data.dataset.samples import labels, numbered, numbered_file, rows
 
 
-def test_batches_in_three_lines():
-    features, targets = np.random.default_rng(0).normal(size=(100, 4)), np.arange(100)
-
-    seen = []
-    for batch in penstock.from_arrays({"x": features, "y": targets}).shuffle("64MiB", seed=7).batch(32):
-        assert np.array_equal(batch["x"], features[batch["y"]])
-        seen.append(batch["y"])
-
-    assert [len(batch) for batch in seen] == [32, 32, 32, 4]
-    assert np.array_equal(np.sort(np.concatenate(seen)), targets)
-
-
-def test_without_batch_elements_are_rows():
-    first = next(iter(numbered(5)))
-
-    assert first["y"] == 0
-    assert first["x"].tolist() == [0.0, 0.0]
-    assert [row["y"] for row in numbered(5)] == [0, 1, 2, 3, 4]
-
-
-def test_every_method_returns_a_new_dataset():
-    whole = numbered(10)
-    half = whole.shard(0, 2).batch(2)
-
-    assert labels(half) == [[0, 1], [2, 3], [4]]
-    assert labels(whole.batch(10)) == [list(range(10))]
-
-
-@pytest.mark.parametrize(
-    ("costs", "options", "expected"),
-    [
-        ([3, 4, 5, 2, 8, 1], {}, [[3, 4], [5, 2], [8, 1]]),
-        ([1] * 12, {}, [[1] * 10, [1, 1]]),
-        ([3, 20, 5], {}, [[3], [20], [5]]),
-        ([3, 20, 5], {"oversize": "drop"}, [[3, 5]]),
-        ([1] * 5, {"max_rows": 2}, [[1, 1], [1, 1], [1]]),
-        ([4, 7, 3], {"drop_remainder": True}, [[4], [7, 3]]),
-    ],
-)
-def test_batches_by_cost(costs, options, expected):
-    batches = penstock.from_arrays({"cost": np.array(costs)}).batch(cost="cost", limit=10, **options)
-
-    assert [batch["cost"].tolist() for batch in batches] == expected
-    assert len(batches) == len(expected)
-
-
 def test_a_row_without_a_cost_can_be_given_one():
     batches = penstock.from_arrays({"cost": [4, None, 3]}).fill_nulls(cost=-1)
 
@@ -94,12 +48,6 @@ def test_lengths_are_costs_as_in_a_run_file(cost, expected):
     assert [batch["name"].tolist() for batch in batches] == expected
     assert len(batches) == len(expected)
     assert next(iter(batches)).keys() == {"name"}
-
-
-def test_a_cost_by_lengths_is_shown():
-    batches = penstock.from_arrays(LISTS).batch(cost="sum_of_lengths(clicks,carts)", limit=4)
-
-    assert repr(batches) == "Dataset(arrays in memory; batches of sum_of_lengths(clicks, carts) up to 4)"
 
 
 @pytest.mark.parametrize(
@@ -154,14 +102,6 @@ def test_epochs_have_orders_of_their_own_and_no_batch_has_rows_of_two():
     assert first != second
 
 
-def test_a_loop_that_ended_is_followed_by_the_next_epoch():
-    dataset = numbered(20).shuffle("1MiB").batch(8)
-
-    first, second = labels(dataset), labels(dataset)
-
-    assert first + second == labels(numbered(20).shuffle("1MiB").batch(8).epochs(2))
-
-
 def test_a_loop_that_was_left_is_begun_again():
     dataset = numbered(20).shuffle("1MiB").batch(8)
     peeked = next(iter(dataset))["y"].tolist()
@@ -176,12 +116,6 @@ def test_batches_of_arrays_in_order_are_views():
 
     assert np.shares_memory(batch["x"], features)
     assert not batch["x"].flags.writeable
-
-
-def test_axes_stay_as_they_are():
-    images = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
-
-    assert np.array_equal(next(iter(penstock.from_arrays({"image": images}).batch(2)))["image"], images)
 
 
 def test_the_length_is_rows_or_batches_of_a_pass(tmp_path):

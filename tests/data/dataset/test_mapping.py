@@ -5,15 +5,11 @@ import pytest
 
 import penstock
 from penstock.data.arrow_numpy import Ragged
-from tests.data.dataset.samples import numbered, numbered_file
+from tests.data.dataset.samples import numbered
 
 
 def draw(batch, generator):
     return {"y": batch["y"], "drawn": generator.integers(0, 2**60, len(batch["y"]))}
-
-
-def draw_for_a_row(row, generator):
-    return {"y": row["y"], "drawn": generator.integers(0, 2**60)}
 
 
 def drawn(batches):
@@ -58,31 +54,6 @@ def test_maps_follow_each_other():
     one_more = numbered(2).batch(2).map(lambda batch: {"y": batch["y"] + 1})
 
     assert [batch["y"].tolist() for batch in one_more.map(lambda batch: {"y": 10 * batch["y"]})] == [[10, 20]]
-
-
-def test_what_a_row_draws_depends_on_the_row_and_the_epoch_alone(tmp_path):
-    path = numbered_file(tmp_path, 60)
-
-    def read():
-        return penstock.read_parquet(path)
-
-    expected = drawn(read().batch(60).map(draw_for_a_row, seed=3, rows=True))
-    shards = [read().shard(index, 2).shuffle("1KiB").batch(7) for index in range(2)]
-
-    assert len(set(expected.values())) == 60
-    assert (
-        drawn(batch for shard in shards for batch in shard.map(draw_for_a_row, seed=3, rows=True)) == expected
-    )
-    assert drawn(read().batch(9).prefetch("1KiB").map(draw_for_a_row, seed=3, rows=True)) == expected
-    assert drawn(read().batch(60).map(draw_for_a_row, seed=4, rows=True)) != expected
-    second_epoch = list(read().batch(60).map(draw_for_a_row, seed=3, rows=True).epochs(2))[1:]
-    assert not set(drawn(second_epoch).values()) & set(expected.values())
-
-
-def test_no_two_batches_draw_the_same_numbers():
-    numbers = drawn(numbered(40).shuffle("200B").batch(4).map(draw, seed=1))
-
-    assert len(set(numbers.values())) == 40
 
 
 def test_two_maps_with_one_seed_draw_different_numbers():
@@ -136,19 +107,6 @@ def test_what_is_no_batch_is_told(fn, rows, message):
 
     assert str(told.value).startswith("map: ")
     assert message in str(told.value)
-
-
-@pytest.mark.parametrize("ahead", [False, True], ids=["in the loop", "in a thread"])
-def test_an_error_on_a_row_names_the_row_and_keeps_its_cause(ahead):
-    def pick(row):
-        return {"z": {0: "a", 1: "b"}[int(row["y"])]}
-
-    rows = numbered(4).map(pick, rows=True).batch(4)
-    with pytest.raises(penstock.DataError) as told:
-        list(rows.prefetch() if ahead else rows)
-
-    assert str(told.value) == "map: pick failed for row 2 of arrays in memory: KeyError: 2"
-    assert isinstance(told.value.__cause__, KeyError)
 
 
 def test_lists_of_different_lengths_need_to_be_ragged():

@@ -1,7 +1,5 @@
 """What a Dataset begins with: arrays, and files of every format."""
 
-import gzip
-import json
 import pickle
 
 import numpy as np
@@ -21,108 +19,6 @@ TABLE = pa.table(
         "score": [0.5, 1.5, 2.5, 3.5, 4.5],
     }
 )
-
-
-def write_parquet(folder):
-    pq.write_table(TABLE, folder / "data.parquet")
-    return penstock.read_parquet(folder / "data.parquet")
-
-
-def write_csv(folder):
-    pa.csv.write_csv(TABLE, folder / "data.csv")
-    return penstock.read_csv(folder / "data.csv")
-
-
-def write_csv_without_header(folder):
-    with gzip.open(folder / "data.csv.gz", "wt") as file:
-        file.writelines(f"{row['user']}|{row['age']}|{row['score']}\n" for row in TABLE.to_pylist())
-    types = {"user": "string", "age": "int64", "score": "float64"}
-    return penstock.read_csv(folder / "data.csv.gz", types=types, delimiter="|", header=False)
-
-
-def write_json(folder):
-    (folder / "data.json").write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
-    return penstock.read_json(folder / "data.json")
-
-
-def write_arrow(folder):
-    pa.feather.write_feather(TABLE, folder / "data.arrow")
-    return penstock.read_arrow(folder / "data.arrow")
-
-
-def write_tfrecord(folder):
-    penstock.write_tfrecord(folder / "data.tfrecord", TABLE)
-    return penstock.read_tfrecord(folder / "data.tfrecord")
-
-
-def write_tfrecord_with_a_schema(folder):
-    penstock.write_tfrecord(folder / "data.tfrecord", TABLE, files=2)
-    schema = {"user": "string", "age": "int64", "score": "float32"}
-    return penstock.read_tfrecord(str(folder / "*.tfrecord"), schema=schema)
-
-
-def arrays_of_table():
-    return {name: TABLE[name].to_numpy() for name in TABLE.column_names}
-
-
-def write_numpy(folder):
-    np.savez(
-        folder / "data.npz", user=np.array(TABLE["user"].to_pylist()), age=TABLE["age"], score=TABLE["score"]
-    )
-    return penstock.read_numpy(folder / "data.npz")
-
-
-def write_store(folder):
-    (folder / "store").mkdir()
-    for name, values in arrays_of_table().items():
-        np.save(folder / "store" / f"{name}.npy", values.astype(str) if name == "user" else values)
-    return penstock.read_store(folder / "store")
-
-
-FORMATS = [
-    write_parquet,
-    write_csv,
-    write_csv_without_header,
-    write_json,
-    write_arrow,
-    write_tfrecord,
-    write_tfrecord_with_a_schema,
-    write_numpy,
-    write_store,
-]
-
-
-@pytest.mark.parametrize("write", FORMATS, ids=lambda write: write.__name__)
-def test_every_format_gives_the_same_rows(tmp_path, write):
-    dataset = write(tmp_path)
-
-    seen = list(dataset.shuffle("1MiB").batch(2))
-
-    assert len(dataset) == 5
-    assert {
-        (text(user), age, score)
-        for batch in seen
-        for user, age, score in zip(
-            batch["user"], batch["age"].tolist(), batch["score"].tolist(), strict=True
-        )
-    } == {tuple(row.values()) for row in TABLE.to_pylist()}
-    assert [batch.keys() for batch in dataset.columns(["age"]).batch(5)] == [{"age"}]
-
-
-def text(value):
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-@pytest.mark.parametrize("write", FORMATS, ids=lambda write: write.__name__)
-def test_every_format_goes_on(tmp_path, write):
-    dataset = write(tmp_path).shuffle("1MiB").batch(2)
-    expected = [batch["age"].tolist() for batch in dataset]
-    dataset.set_epoch(0)
-    first = next(iter(dataset))["age"].tolist()
-
-    dataset.load_state_dict(json.loads(json.dumps(dataset.state_dict())))
-
-    assert [first, *(batch["age"].tolist() for batch in dataset)] == expected
 
 
 @pytest.mark.parametrize(

@@ -1,62 +1,9 @@
 """Going on where a loop was left: exactly, with everything on the way, and on another number of shards."""
 
-import json
-
-import numpy as np
 import pytest
 
 import penstock
-from tests.data.dataset.samples import labels, numbered, numbered_file, rows
-
-
-def noisy(batch, generator):
-    return {**batch, "noise": generator.normal(size=len(batch["y"]))}
-
-
-CHAINS = {
-    "in order": lambda data: data.batch(4),
-    "shuffled": lambda data: data.shuffle("300B", seed=1).batch(4),
-    "one of two shards": lambda data: data.shard(1, 2).shuffle("300B").batch(4),
-    "epochs": lambda data: data.shuffle("300B").batch(4).epochs(3),
-    "a few batches of each epoch": lambda data: data.shuffle("300B").batch(4).take(2).epochs(2),
-    "some batches in all": lambda data: data.batch(4).epochs().take(14),
-    "some rows": lambda data: data.shuffle("300B").take(9).batch(4).epochs(2),
-    "the first rows": lambda data: data.take(9).shuffle("300B").batch(4).epochs(2),
-    "by cost": lambda data: data.shuffle("300B").batch(cost="y", limit=40).epochs(2),
-    "prefetched": lambda data: data.shuffle("300B").batch(4).epochs(2).prefetch("1KiB"),
-    "mapped": lambda data: data.shuffle("300B").batch(4).map(noisy, seed=5).epochs(2),
-    "mapped by row": lambda data: data.batch(4).map(lambda row: {**row, "twice": 2 * row["y"]}, rows=True),
-}
-
-
-@pytest.mark.parametrize("chained", CHAINS.values(), ids=CHAINS.keys())
-def test_a_loop_goes_on_after_every_batch(chained):
-    def make():
-        return chained(numbered(30))
-
-    expected = [plain(batch) for batch in make()]
-    for stop in range(len(expected) + 1):
-        before, after = make(), make()
-        iterator = iter(before)
-        for _ in range(stop):
-            next(iterator)
-        after.load_state_dict(json.loads(json.dumps(before.state_dict())))
-        assert [plain(batch) for batch in after] == expected[stop:], stop
-
-
-def plain(batch):
-    return {name: column.tolist() for name, column in batch.items()}
-
-
-def test_rows_go_on_after_every_row():
-    for stop in range(8):
-        before, after = numbered(7).shuffle("100B"), numbered(7).shuffle("100B")
-        iterator = iter(before)
-        taken = [int(next(iterator)["y"]) for _ in range(stop)]
-        after.load_state_dict(before.state_dict())
-        assert taken + [int(row["y"]) for row in after] == [
-            int(row["y"]) for row in numbered(7).shuffle("100B")
-        ]
+from tests.data.dataset.samples import labels, numbered, numbered_file
 
 
 def test_a_place_after_a_whole_loop_is_the_start_of_the_next_epoch():
@@ -78,36 +25,6 @@ def test_the_iterator_has_the_place_too():
     iterator.load_state_dict(place)
 
     assert labels(iterator) == [[4, 5, 6, 7], [8, 9, 10, 11]]
-
-
-def test_a_dataset_that_was_not_read_yet_has_a_place():
-    dataset = numbered(12).batch(4)
-    dataset.load_state_dict(numbered(12).batch(4).state_dict())
-
-    assert len(labels(dataset)) == 3
-
-
-@pytest.mark.parametrize("num_shards", [1, 2, 5])
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_another_number_of_shards_has_the_rest_of_the_rows(tmp_path, num_shards, shuffled):
-    path = numbered_file(tmp_path, 103)
-
-    def shard(index, count):
-        dataset = penstock.read_parquet(path).shard(index, count)
-        return (dataset.shuffle("1KiB", seed=2) if shuffled else dataset).batch(4)
-
-    seen, states = [], []
-    for index in range(3):
-        dataset = shard(index, 3)
-        iterator = iter(dataset)
-        seen += [row for _ in range(index + 2) for row in next(iterator)["y"].tolist()]
-        states.append(dataset.state_dict())
-    for index in range(num_shards):
-        dataset = shard(index, num_shards)
-        dataset.load_state_dict(states)
-        seen += rows(dataset)
-
-    assert sorted(seen) == list(range(103))
 
 
 def test_an_epoch_after_the_rest_of_one_is_whole(tmp_path):
@@ -159,15 +76,6 @@ def test_a_place_of_another_order_is_refused(before, after, message):
         after(numbered(40)).load_state_dict(saved(before))
 
     assert message in str(told.value)
-
-
-def test_a_place_of_other_data_is_refused():
-    other = penstock.from_arrays({"x": np.zeros((40, 2), np.float32), "y": np.arange(40)}).batch(4)
-
-    with pytest.raises(
-        penstock.CheckpointError, match=r"^arrays in memory: is not the file that the position was"
-    ):
-        other.load_state_dict(saved(lambda data: data.batch(4)))
 
 
 def test_no_places_are_no_place():

@@ -6,11 +6,10 @@ from traceback import clear_frames
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 import penstock
-from tests.data.dataset.samples import numbered, numbered_file
+from tests.data.dataset.samples import numbered
 
 
 def labels(batches):
@@ -31,16 +30,6 @@ def refused_by_workers(error, match):
     with pytest.raises(error, match=match) as told:
         yield
     clear_frames(told.tb)
-
-
-def test_it_is_an_iterable_dataset_of_tensors():
-    dataset = numbered(5).batch(2).to_torch()
-
-    assert isinstance(dataset, IterableDataset)
-    assert labels(dataset) == [[0, 1], [2, 3], [4]]
-    first = next(iter(dataset))
-    assert (first["x"].dtype, first["x"].shape) == (torch.float32, (2, 2))
-    assert repr(dataset) == "TorchDataset(arrays in memory; batches of 2 rows)"
 
 
 def test_writing_into_a_tensor_does_not_reach_the_data():
@@ -71,14 +60,6 @@ def test_what_has_no_tensor_stays_what_it_is():
     assert batch["words"] == [["a"], []]
     assert batch["when"].tolist() == [5, 7]
     assert batch["image"].tolist() == [[1, 2], [3, 4]]
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_data_loader_gets_every_row_once_an_epoch(tmp_path, num_workers):
-    dataset = penstock.read_parquet(numbered_file(tmp_path, 101)).shuffle("1KiB", seed=3).batch(8).to_torch()
-    loader = DataLoader(dataset, batch_size=None, num_workers=num_workers)
-
-    assert rows(loader) == list(range(101))
 
 
 def test_a_data_loader_can_make_the_batches_itself():
@@ -129,16 +110,6 @@ def test_workers_share_the_memory():
     assert rows(dataset) == list(range(1000))
     with refused_by_workers(penstock.BudgetExceeded, match=r"raise the limit of \.memory"):
         labels(DataLoader(dataset, batch_size=None, num_workers=2))
-
-
-def test_a_loop_goes_on_without_workers():
-    before, after = (numbered(20).shuffle("200B").batch(4).to_torch() for _ in range(2))
-    iterator = iter(before)
-    first = labels([next(iterator)])
-
-    after.load_state_dict(before.state_dict())
-
-    assert first + labels(DataLoader(after, batch_size=None)) == labels(numbered(20).shuffle("200B").batch(4))
 
 
 def test_a_place_that_workers_cannot_have_is_refused():
