@@ -49,15 +49,6 @@ def test_an_item_larger_than_the_share_passes_alone() -> None:
     assert share.peak_bytes == 5
 
 
-def test_items_of_no_size_do_not_queue_without_end() -> None:
-    source = stream_of_sizes([10] * 50)
-    with Prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
-        next(iter(stage))
-        wait_until(lambda: source.num_given == 5)
-        time.sleep(0.02)
-        assert source.num_given == 5
-
-
 def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
     with Prefetch(_Failing([[1], [2], [3], [4]]), Share("prefetch", 1000)) as stage:
         assert flat(take(stage, 2)) == [1, 2]

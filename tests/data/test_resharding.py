@@ -106,62 +106,47 @@ def test_the_same_number_of_shards_goes_on_batch_for_batch(tmp_path: Path) -> No
     assert [list(each) for each in resumed] == expected
 
 
-def test_a_shard_that_is_missing(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, Shard(index, 3), 16, 3) for index in (0, 2)])
-
-    assert refusal(states, survey) == (
-        "the positions of all shards are needed together, each once; missing: shard 1 of 3"
-    )
-
-
-def test_a_shard_that_is_given_twice(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, Shard(index, 4), 16, 3) for index in (0, 2, 0)])
-
-    assert refusal(states, survey) == (
-        "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
-        "missing: shards 1, 3 of 4"
-    )
-
-
-def test_shards_of_different_runs(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, shard, 16, 3) for shard in (Shard(0, 3), Shard(1, 2))])
-
-    assert refusal(states, survey) == (
-        "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint"
-    )
-
-
-@pytest.mark.parametrize("states", [[], [None], ["epoch"], [{"order": None}], [{"order": {}}]], ids=str)
-def test_what_is_no_position(tmp_path: Path, states: list[Any]) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-
-    assert refusal(states, survey) == (
-        "what was given is no position: it must be what state_dict gave on each shard"
-    )
-
-
-def refusal(states: list[Any], survey: Survey) -> str:
-    """What is told to one shard of two that goes on from these positions."""
-    with pytest.raises(CheckpointError) as told:
-        state_for(states, survey.blocks, Shard(0, 2))
-    return str(told.value)
-
-
-def test_places_of_different_epochs(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
-    streams[1].set_epoch(1)
-
-    with pytest.raises(CheckpointError, match="positions are of different moments"):
-        state_for(saved(streams), survey.blocks, Shard(0, 1))
-
-
 def test_one_shard_cannot_take_the_place_of_another(tmp_path: Path) -> None:
     survey = survey_path(write_parquet(tmp_path, [50]))
     state = stream(survey, Shard(0, 2), None, 3).state_dict()
 
     with pytest.raises(CheckpointError, match=r"is of shard 0 of 2, this is shard 1 of 2"):
         stream(survey, Shard(1, 2), None, 3).load_state_dict(state)
+
+
+NOT_POSITIONS = "what was given is no position: it must be what state_dict gave on each shard"
+
+
+@pytest.mark.parametrize(
+    ("shards", "problem"),
+    [
+        (
+            [Shard(0, 3), Shard(2, 3)],
+            "the positions of all shards are needed together, each once; missing: shard 1 of 3",
+        ),
+        (
+            [Shard(0, 4), Shard(2, 4), Shard(0, 4)],
+            (
+                "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
+                "missing: shards 1, 3 of 4"
+            ),
+        ),
+        (
+            [Shard(0, 3), Shard(1, 2)],
+            "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint",
+        ),
+        ([], NOT_POSITIONS),
+        ([None], NOT_POSITIONS),
+        ([{"order": {}}], NOT_POSITIONS),
+    ],
+    ids=str,
+)
+def test_positions_that_do_not_belong_together(tmp_path: Path, shards: list[Any], problem: str) -> None:
+    survey = survey_path(write_parquet(tmp_path, [50]))
+    states = [
+        stream(survey, each, 16, 3).state_dict() if isinstance(each, Shard) else each for each in shards
+    ]
+
+    with pytest.raises(CheckpointError) as told:
+        state_for(states, survey.blocks, Shard(0, 2))
+    assert str(told.value) == problem

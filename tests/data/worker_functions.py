@@ -25,10 +25,6 @@ def described(batch: pa.RecordBatch) -> dict[str, Any]:
     }
 
 
-def same(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
-
-
 def numbers_of(batch: pa.RecordBatch) -> list[int]:
     found: list[int] = batch.column("number").to_pylist()
     return found
@@ -48,24 +44,10 @@ def process_of(batch: pa.RecordBatch) -> int:
     return os.getpid()
 
 
-def larger(batch: pa.RecordBatch) -> np.ndarray:
-    """A result of 100,000 bytes for each row."""
-    return np.full(batch.num_rows * 100_000, batch.num_rows, np.uint8)
-
-
 def bad_seven(batch: pa.RecordBatch) -> list[int]:
     if 7 in numbers_of(batch):
         raise DataError.at("is bad", file="a.parquet", row=7, column="number", value=7)
     return numbers_of(batch)
-
-
-class Unpicklable(Exception):
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__(first + second)
-
-
-def raises_unpicklable(batch: pa.RecordBatch) -> list[int]:
-    raise Unpicklable("one", "two")
 
 
 def _hits(batch: pa.RecordBatch, number: int) -> bool:
@@ -136,11 +118,6 @@ def waits_from(number: int, path: str, batch: pa.RecordBatch) -> list[int]:
     """Give what holds this number or larger ones only when there is a file at the path."""
     if max(numbers_of(batch)) >= number:
         wait_for(path)
-    return numbers_of(batch)
-
-
-def slow(batch: pa.RecordBatch) -> list[int]:
-    time.sleep(0.02)
     return numbers_of(batch)
 
 

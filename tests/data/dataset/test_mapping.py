@@ -35,12 +35,6 @@ def test_rows_are_mapped_before_and_after_they_are_batches():
     assert alone == [{"y": 0, "name": "row 0"}, {"y": 2, "name": "row 1"}, {"y": 4, "name": "row 2"}]
 
 
-def test_rows_of_different_lengths_become_lists():
-    [batch] = numbered(3).batch(3).map(lambda row: {"ones": np.ones(row["y"])}, rows=True)
-
-    assert batch["ones"].tolist() == [[], [1], [1, 1]]
-
-
 def test_lists_that_pass_through_rows_stay_lists():
     dataset = penstock.from_arrays({"clicks": [[1, 2], [3, 4]]}).batch(2)
 

@@ -51,12 +51,6 @@ def test_a_shuffle_gets_room_for_its_rows(path):
     assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
 
 
-def test_a_shuffle_of_little_data_takes_little(path):
-    chain = chain_of(path, first_rows=10, shuffling=Shuffling(64 * MIB, seed=0))
-
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), 10) < 2 * MIB
-
-
 def test_all_shares_fit_the_limit(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, 0), prefetch_bytes=MIB, memory_bytes=12 * MIB)
 
@@ -73,20 +67,6 @@ def test_rows_that_cost_nothing_cannot_fill_the_memory():
     ):
         list(free.batch(cost="cost", limit=10).memory("16MiB"))
     assert len(list(free.batch(cost="cost", limit=10, max_rows=10_000).memory("16MiB"))) == 50
-
-
-def test_what_is_prefetched_waits_in_so_many_bytes():
-    made = []
-
-    def note(batch):
-        made.append(len(batch["x"]))
-        return batch
-
-    dataset = penstock.from_arrays({"x": np.zeros(10_000)}).batch(100).map(note).prefetch(3 * 800)
-    with iter(dataset) as batches:
-        next(batches)
-        next(batches)
-        assert len(made) <= 2 + 3 + 1
 
 
 def test_a_background_thread_ends_with_its_loop():

@@ -3,7 +3,7 @@
 import pytest
 
 import penstock
-from tests.data.dataset.samples import labels, numbered, numbered_file
+from tests.data.dataset.samples import labels, numbered
 
 
 def test_a_place_after_a_whole_loop_is_the_start_of_the_next_epoch():
@@ -25,19 +25,6 @@ def test_the_iterator_has_the_place_too():
     iterator.load_state_dict(place)
 
     assert labels(iterator) == [[4, 5, 6, 7], [8, 9, 10, 11]]
-
-
-def test_an_epoch_after_the_rest_of_one_is_whole(tmp_path):
-    path = numbered_file(tmp_path, 50)
-    before = penstock.read_parquet(path).shard(0, 2).batch(10).epochs(2)
-    other = penstock.read_parquet(path).shard(1, 2).batch(10).epochs(2)
-    next(iter(before))
-    next(iter(other))
-    whole = penstock.read_parquet(path).batch(10).epochs(2)
-
-    whole.load_state_dict([before.state_dict(), other.state_dict()])
-
-    assert [len(batch) for batch in labels(whole)] == [10, 10, 10, 10, 10, 10, 10, 10]
 
 
 def saved(chained):
@@ -78,13 +65,6 @@ def test_a_place_of_another_order_is_refused(before, after, message):
     assert message in str(told.value)
 
 
-def test_no_places_are_no_place():
-    with pytest.raises(
-        penstock.CheckpointError, match=r"^there are no places in this list; load those of all shards$"
-    ):
-        numbered(3).load_state_dict([])
-
-
 def place(**changes):
     """A true place, with keys of its rows exchanged (None: left out)."""
     state = numbered(3).state_dict()
@@ -120,19 +100,6 @@ def test_what_is_no_place_is_told_with_what_it_is(state, problem, ahead):
         (iter(dataset) if ahead and not isinstance(state, list) else dataset).load_state_dict(state)
 
     assert str(told.value) == f"this is no place of a Dataset: {problem}; load what state_dict() of one gave"
-
-
-@pytest.mark.parametrize(
-    ("indexes", "problem"),
-    [([0, 0], "given more than once: shard 0 of 2; missing: shard 1 of 2"), ([1], "missing: shard 0 of 2")],
-)
-def test_shards_that_are_missing_or_given_twice_are_named(indexes, problem):
-    states = [numbered(9).shard(index, 2).state_dict() for index in indexes]
-
-    with pytest.raises(penstock.CheckpointError) as told:
-        numbered(9).shard(0, 3).load_state_dict(states)
-
-    assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
 
 
 def test_a_part_that_was_taken_cannot_be_cut_anew():

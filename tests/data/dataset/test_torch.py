@@ -69,26 +69,10 @@ def test_a_data_loader_can_make_the_batches_itself():
     assert rows(loader) == list(range(10))
 
 
-def test_more_workers_than_rows():
-    loader = DataLoader(numbered(1).batch(4).to_torch(), batch_size=None, num_workers=2)
-
-    assert labels(loader) == [[0]]
-
-
 def test_take_is_of_all_workers_together():
     loader = DataLoader(numbered(40).batch(2).take(5).to_torch(), batch_size=None, num_workers=2)
 
     assert len(labels(loader)) == 5
-
-
-def test_workers_that_are_kept_begin_the_next_epoch():
-    dataset = numbered(40).shuffle("1MiB").batch(40).to_torch()
-    loader = DataLoader(dataset, batch_size=None, num_workers=1, persistent_workers=True)
-
-    first, second = labels(loader), labels(loader)
-
-    assert first != second
-    assert [first, second] == [labels(dataset), labels(dataset)]
 
 
 @pytest.mark.parametrize("persistent_workers", [False, True])
@@ -120,19 +104,3 @@ def test_a_place_that_workers_cannot_have_is_refused():
         penstock.CheckpointError, match="a place was loaded before the workers of the DataLoader began"
     ):
         labels(DataLoader(dataset, batch_size=None, num_workers=1))
-
-
-def test_what_workers_draw_for_a_row_is_what_one_process_draws():
-    def draw(row, generator):
-        return {"y": row["y"], "drawn": generator.integers(0, 2**60)}
-
-    dataset = numbered(30).shuffle("200B").batch(4).map(draw, seed=9, rows=True).to_torch()
-
-    def drawn(batches):
-        return {
-            pair
-            for batch in batches
-            for pair in zip(batch["y"].tolist(), batch["drawn"].tolist(), strict=True)
-        }
-
-    assert drawn(DataLoader(dataset, batch_size=None, num_workers=2)) == drawn(dataset)
