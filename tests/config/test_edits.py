@@ -75,13 +75,6 @@ def test_setting_one_member_of_a_group_replaces_the_other():
     assert train == {"adam_optimizer": {"lr": 0.0001}, "num_epochs": 2}
 
 
-def test_missing_sections_are_created():
-    assert edited("model_config.final.lr=3")["model_config"] == {"final": {"lr": 3.0}}
-    assert edited("model_config.adam_by_part['a b'].lr=3")["model_config"] == {
-        "adam_by_part": {"a b": {"lr": 3.0}}
-    }
-
-
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
@@ -114,10 +107,6 @@ def test_one_object_holds_many_paths_applied_in_order():
     assert changed["feature_configs"][0] == {"raw_feature": {"feature_name": "cost", "embedding_dim": 5}}
     assert changed["data_config"]["batch_size"] == 12
     assert "num_steps" not in changed["train_config"]
-
-
-def test_pairs_and_texts_can_be_mixed():
-    assert edited(("model_dir", "x=1"), "data_config.batch_size=1")["model_dir"] == "x=1"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from penstock.config.check import Notices, notices
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.load import load_section, parse_section
 from penstock.config.section import Paths, Section
-from tests.config.toy import Adam, DataConfig, Run, Sgd, TrainConfig
+from tests.config.toy import Adam, Run, Sgd, TrainConfig
 
 
 def test_scalars_are_strict_but_an_integer_is_a_number():
@@ -27,10 +27,6 @@ def test_the_chosen_member_of_a_group():
     assert train.chosen("length") is None
     with pytest.raises(ValidationError, match="only one of adam_optimizer, sgd_optimizer may be set; both"):
         TrainConfig(sgd_optimizer=Sgd(), adam_optimizer=Adam())
-
-
-def test_what_was_written_is_kept():
-    assert DataConfig.model_validate({"shuffle": False}).model_fields_set == {"shuffle"}
 
 
 class Reading(Section):
