@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.features.hashes import row_hashes, value_hashes
+from penstock.features.hashes import value_hashes
 
 EVERY_TYPE = {
     "int8": pa.array([1, -1, None, 2], pa.int8()),
@@ -65,18 +65,6 @@ def test_long_texts_are_hashed_over_many_windows():
 
     assert hashes[0] == hashes[2]
     assert len(set(hashes)) == 4
-
-
-def test_zeros_of_both_signs_are_one_value():
-    assert len(set(value_hashes(pa.array([0.0, -0.0])).tolist())) == 1
-
-
-def test_a_row_is_its_values_in_the_order_of_the_columns():
-    batch = pa.RecordBatch.from_pydict({"a": [1, 2, 1], "b": [2, 1, 2]})
-
-    first, second, third = row_hashes(batch).tolist()
-
-    assert first == third != second
 
 
 def test_a_type_without_values_to_compare():

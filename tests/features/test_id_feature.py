@@ -86,13 +86,6 @@ def test_raw_values_are_hashed(one_feature):
     assert parsed(feature, [["red", "blue"], None, [], ["red"]]) == (expected, [2, 0, 0, 1])
 
 
-def test_integers_hash_like_their_text(one_feature):
-    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000)
-
-    assert parsed(feature, [12, -7]) == parsed(feature, ["12", "-7"])
-    assert parsed(feature, [2**64 - 1], pa.uint64()) == ([hashed("18446744073709551615", 1000)], [1])
-
-
 def test_raw_default_value_is_encoded_like_any_value(one_feature):
     hashing = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000, default_value="none")
     buckets = one_feature("id_feature", "FG_NORMAL", num_buckets=10, default_value="9")
@@ -106,15 +99,6 @@ def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_fe
 
     assert feature.table.num_rows == 4
     assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
-
-
-def test_vocabulary_with_a_row_of_its_own_for_the_unknown(one_feature):
-    feature = one_feature(
-        "id_feature", "FG_NORMAL", vocab_list=["a", "b"], default_bucketize_value=2, default_value="b"
-    )
-
-    assert feature.table.num_rows == 3
-    assert parsed(feature, ["a", "b", "c", None]) == ([0, 1, 2, 1], [1, 1, 1, 1])
 
 
 def test_vocabulary_of_given_rows(one_feature):

@@ -49,16 +49,6 @@ def test_boundaries_rise_and_make_ids():
         RawFeature.model_validate({**raw, "boundaries": [10.0, 20.0]})
 
 
-def test_pooling_is_a_word_of_a_list():
-    with pytest.raises(ValidationError, match="is 'meen'; did you mean 'mean'"):
-        id_feature(num_buckets=3, pooling="meen")
-
-
-def test_exactly_one_type_of_feature_is_written():
-    with pytest.raises(ValidationError, match="is required"):
-        FeatureConfig.model_validate({})
-
-
 def test_the_old_number_of_a_delimiter_is_read_as_its_text():
     options = {"feature_name": "match", "query": "user:tags", "document": "item:tags"}
 

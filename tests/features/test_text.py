@@ -1,8 +1,5 @@
 """Ids and numbers in strings against plain Python definitions of the same thing."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import xxhash
@@ -12,7 +9,6 @@ from hypothesis import strategies as st
 from penstock.features.text import (
     BadToken,
     Rule,
-    Text,
     encode_ids,
     hash_integers,
     parse_numbers,
@@ -35,10 +31,6 @@ def parse_integers(texts, separator, weighted=False):
 
 def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
     return encode_ids(text_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
-
-
-def tokens_of(text, separator):
-    return [token for token in text.split(separator) if token]
 
 
 @given(st.lists(st.text()), st.integers(1, 2**40))
@@ -74,17 +66,6 @@ def test_integers_are_split_and_parsed(rows, separator):
 
     assert found.values.tolist() == [value for row in rows for value in row]
     assert found.lengths.tolist() == [len(row) for row in rows]
-
-
-@given(st.lists(st.text(alphabet="ab|、é")), separators)
-def test_tokens_are_split_as_python_splits_and_empty_ones_are_left_out(texts, separator):
-    expected = [tokens_of(text, separator) for text in texts]
-
-    found = hash_tokens(texts, separator)
-
-    assert found.lengths.tolist() == [len(tokens) for tokens in expected]
-    flat = [token for tokens in expected for token in tokens]
-    assert found.values.tolist() == [xxh64(token) % 2**62 for token in flat]
 
 
 @pytest.mark.parametrize("text", ["abc", "1.5", "-", "9223372036854775808", "-9223372036854775809", "1 2"])
@@ -152,15 +133,6 @@ def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "-1", "+1", ".5", "5.", "00012.50", " 1e5\t", "1E-5", "-Infinity", "inf"]
-)
-def test_numbers_may_be_spelled_as_in_python(text):
-    values, _ = parse_numbers(text_of([text]), b"")
-
-    assert values.tolist() == [float(text)]
-
-
-@pytest.mark.parametrize(
     "text", [".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", "0x10", "abc", "infin", "1 2"]
 )
 def test_what_is_not_a_number_is_reported_with_its_text(text):
@@ -168,47 +140,3 @@ def test_what_is_not_a_number_is_reported_with_its_text(text):
         parse_numbers(text_of(["1|2", f"3|{text}"]), b"|")
 
     assert (caught.value.text_index, caught.value.token, caught.value.problem) == (1, text, "is not a number")
-
-
-def test_blank_texts_have_no_numbers():
-    values, lengths = parse_numbers(text_of(["", "1| 2", " \t", "3"]), b"|")
-
-    assert values.tolist() == [1.0, 2.0, 3.0]
-    assert lengths.tolist() == [0, 2, 0, 1]
-
-
-@pytest.mark.parametrize("text", ["|1", "1||2", "1|"])
-def test_an_empty_token_among_others_is_bad(text):
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text_of(["", "0", text]), b"|")
-
-    assert (caught.value.text_index, caught.value.token) == (2, "")
-
-
-def test_the_first_of_many_bad_tokens_is_told():
-    texts = [str(number) for number in range(1000)]
-    texts[700], texts[900] = "seven", "nine"
-
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text_of(texts), b"|")
-
-    assert (caught.value.text_index, caught.value.token) == (700, "seven")
-
-
-def test_a_bad_token_that_is_no_utf_8_can_be_told():
-    text = Text(np.frombuffer(b"1\xff", np.uint8), np.array([0, 1, 2]))
-
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text, b"")
-
-    assert (caught.value.text_index, caught.value.token) == (1, "\ufffd")
-
-
-def test_numbers_do_not_load_the_kernels():
-    code = (
-        "import sys; from penstock.features.text import parse_numbers; "
-        "from penstock.features.text import text_of; parse_numbers(text_of(['1|2']), b'|'); "
-        "sys.exit('numba' in sys.modules)"
-    )
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
