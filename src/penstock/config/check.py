@@ -20,7 +20,6 @@ from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Sec
 from penstock.config.shape import (
     AnyShape,
     EnumShape,
-    FieldShape,
     ListShape,
     MapShape,
     ScalarShape,
@@ -76,7 +75,9 @@ class KeyCheck:
                 if isinstance(marker, Refused):
                     self._add((*path, key), f"cannot be used: {marker.reason}")
                     is_explained = True
-            if value is not None or not _can_be_null(known):
+            # null means what leaving the key out means: `num_workers: null` is 'choose for me'.
+            can_be_null = not (known.info.is_required() or isinstance(known.shape, SectionShape))
+            if value is not None or not can_be_null or known.default is not None:
                 self._value(value, known.shape, (*path, key))
             # In a one-of group an empty section counts as set, an empty list or mapping does not.
             is_set = bool(value) if isinstance(known.shape, ListShape | MapShape) else value is not None
@@ -116,18 +117,12 @@ class KeyCheck:
             self._scalar(value, path)
 
     def _scalar(self, value: Any, path: KeyPath) -> None:
-        """Values that one syntax can hold and another cannot."""
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             self._add(path, f"is {value}; expected an integer below 2^63")
             self.excused.add(path)
         elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             self._add(path, "holds half of a surrogate pair, which is not text")
             self.excused.add(path)
-
-
-def _can_be_null(field: FieldShape) -> bool:
-    """Whether null means what leaving the key out means: `num_workers: null` is 'choose for me'."""
-    return not (field.info.is_required() or isinstance(field.shape, SectionShape)) and field.default is None
 
 
 def value_problems(error: ValidationError, root: type[Section]) -> list[Problem]:
@@ -141,7 +136,6 @@ def value_problems(error: ValidationError, root: type[Section]) -> list[Problem]
 
 
 def shown(value: Any) -> str:
-    """A value for a message, in the form of the run file and not too long."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):

@@ -12,8 +12,6 @@ NOT_COMPARED = frozenset({"model_dir"})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One key, and its value in each run; None where a run does not have it."""
-
     key: str
     values: tuple[str | None, ...]
 
@@ -27,7 +25,6 @@ def differences(configs: Sequence[Mapping[str, Any]]) -> list[Difference]:
 
 
 def flattened(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every value that holds no other, under the path to it."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from flattened(inner, f"{key}.{name}" if key else str(name))
@@ -47,7 +44,6 @@ def _name_of(item: Any) -> str | None:
 
 
 def _written(value: Any) -> str:
-    """As a run file has it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

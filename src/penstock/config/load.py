@@ -21,8 +21,6 @@ S = TypeVar("S", bound=Section)
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
-    """A checked section and what its fields report about themselves."""
-
     section: S
     notices: Notices
 
@@ -48,7 +46,6 @@ def parse_section(
     edits: Edits = (),
     strict: bool = False,
 ) -> Loaded[S]:
-    """Reads the text of a run file in the syntax 'yaml', 'json' or 'text'."""
     parsed = read(text, syntax, root)
     if not parsed.readable:
         raise ConfigError(_sorted(parsed.problems), source)

@@ -40,8 +40,6 @@ class Registry(Generic[T]):
         self._parts: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[P], P]:
-        """A decorator that puts a component under a name. A name is given once."""
-
         def remember(part: P) -> P:
             known = self._parts.get(name)
             if known is not None and known is not part:
@@ -52,7 +50,6 @@ class Registry(Generic[T]):
         return remember
 
     def get(self, name: str) -> T:
-        """The component of this name, or the one at this dotted path ("package.module:attribute")."""
         if name not in self._parts:
             self._parts[name] = self._resolve(name)
         return self._parts[name]
@@ -137,7 +134,6 @@ def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
 
 
 def make_part(kind: str, section: CustomPart, *given: Any, **also: Any) -> Any:
-    """The component that the section describes: what stands at its place, called with its options."""
     part = find_part(kind, section)
     try:
         return part(*given, **also, **section.options)

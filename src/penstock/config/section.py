@@ -53,7 +53,6 @@ class Section(BaseModel):
     """The groups of `one_of` of which exactly one must be set."""
 
     def chosen(self, group: str) -> tuple[str, Any] | None:
-        """The member of a one-of group that is set, with its name."""
         for name in self.one_of[group]:
             if name in self.model_fields_set and (value := getattr(self, name)) is not None:
                 return name, value
@@ -76,7 +75,6 @@ class Section(BaseModel):
 
 
 def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str, str]]:
-    """The one-of groups that are wrong when these fields are set, each with what is wrong."""
     problems = []
     for group, members in section.one_of.items():
         present = [name for name in members if name in written]

@@ -66,13 +66,11 @@ def _plain_value(value: Any, shape: Shape, full: bool) -> Any:
 
 
 def dump_yaml(section: Section, *, full: bool = False) -> str:
-    """YAML of the written fields, or of the whole configuration in effect."""
     data = section_data(section, full=full)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
 def dump_text(section: Section, *, full: bool = False) -> str:
-    """Protobuf text format of the written fields, or of the whole configuration in effect."""
     lines = _section_lines(section_data(section, full=full), type(section))
     return "".join(f"{line}\n" for line in lines)
 

@@ -62,7 +62,6 @@ def names_argument(method: str, names: Any) -> tuple[str, ...]:
 
 
 def mapping_argument(method: str, given: Any, example: str) -> dict[str, Any]:
-    """Something for each of some columns."""
     if not isinstance(given, Mapping):
         raise ConfigError.at(method, f"is {kind_of(given)}; give a dict, such as {example}")
     names_argument(method, list(given))
@@ -90,12 +89,10 @@ def function_argument(fn: Callable[..., Any], seed: int | None, is_by_row: bool)
 
 
 def kind_of(value: Any) -> str:
-    """What something is, for messages."""
     return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
 def name_of(fn: Callable[..., Any]) -> str:
-    """What a function is called, for messages."""
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 

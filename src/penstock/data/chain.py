@@ -89,7 +89,6 @@ class Chain:
         return self.source.survey(wanted, self.first_rows)
 
     def names(self) -> list[str]:
-        """The columns that are given out, or that the first map gets."""
         return list(self.columns) if self.columns is not None else self.source.survey().columns.names
 
     def shuffle_rows(self) -> int:

@@ -51,8 +51,6 @@ class RowCut(Stage):
 
 @dataclass(frozen=True, slots=True)
 class CostRules:
-    """How batches are cut by cost."""
-
     limit: float
     """Most that the rows of a batch may cost together."""
     max_batch_rows: int | None = None

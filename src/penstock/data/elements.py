@@ -29,7 +29,6 @@ class Form(Enum):
 
 
 def finish_of(form: Form, chain: Chain) -> Finish | None:
-    """What is made of each dict of arrays; None: record batches are given out before they become one."""
     if form is Form.TORCH:
         # By name: data stands below the first package that knows torch.
         finish: Finish = import_module("penstock.tensors.dataset").tensors_of
@@ -61,7 +60,6 @@ class Elements:
         self._place, self._row, self._given_in_epoch = Place(epoch), 0, 0
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements from the present position to the end of the pass."""
         chain = self._chain
         while True:
             is_whole = self._row == 0 and self._place.done is None
@@ -132,7 +130,6 @@ class Elements:
             yield self._finish(row)
 
     def state_dict(self) -> State:
-        """The position after the last element given out."""
         done = self._place.done
         rows = {
             "epoch": self._place.epoch,

@@ -84,7 +84,6 @@ def share_model(
 
 
 def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
-    """What a shuffle holds whose windows have so many rows."""
     return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
 
 

@@ -53,7 +53,6 @@ class ParallelMap(Generic[R]):
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers; none before the first batch."""
         return [] if self._pool is None else self._pool.pids
 
     def __iter__(self) -> Iterator[tuple[R, pa.RecordBatch]]:
@@ -82,7 +81,6 @@ class ParallelMap(Generic[R]):
         self._source.set_epoch(epoch)
 
     def close(self) -> None:
-        """End the workers, and put the source back to the last batch given out."""
         self._stop()
         if self._pool is not None:
             self._pool.close()

@@ -19,8 +19,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Made(Generic[T]):
-    """An item, and the source's state after it."""
-
     item: T
     state: State
     leased_bytes: int
@@ -28,8 +26,6 @@ class _Made(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The source has no more, or failed."""
-
     state: State | None
     error: BaseException | None = None
 

@@ -43,7 +43,6 @@ def state_for(
 
 
 def _by_shard(states: Sequence[State]) -> dict[int, State]:
-    """The positions by their shards: each of one run's, once."""
     given: Sequence[Any] = states
     if not given or not all(
         isinstance(state, Mapping) and isinstance(state.get("order"), Mapping) and "shard" in state["order"]

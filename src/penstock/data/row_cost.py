@@ -30,8 +30,6 @@ _EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
 
 @dataclass(frozen=True, slots=True)
 class CostExpression:
-    """A function over the lengths of sequences, each a feature or a column."""
-
     function: str
     names: tuple[str, ...]
 
@@ -156,8 +154,6 @@ _COMBINE = {"sum_of_lengths": np.add, "max_of_lengths": np.maximum}
 
 @dataclass(frozen=True, slots=True)
 class ColumnCost:
-    """The costs that stand in a column."""
-
     column: str
 
     @property

@@ -112,7 +112,6 @@ class BatchingSection(Section):
         return self
 
     def resolved_eval_batch_size(self) -> int:
-        """Rows in a batch of evaluation and prediction."""
         return self.eval_batch_size or self.batch_size
 
     def shuffle_batches(self) -> int | None:

@@ -36,7 +36,6 @@ class Bucketing:
 
     @property
     def state(self) -> State:
-        """What the order of rows depends on."""
         length = self.length
         return {"bucket_by": [length.column, length.separator, length.longest], "run_rows": self.run_rows}
 
@@ -177,7 +176,6 @@ class Shuffle(Stage):
         return store.num_rows > 0
 
     def _hold(self, num_bytes: int) -> None:
-        """Lease so much of the share, instead of what was leased before."""
         if self._share is not None:
             self._share.release(self._held_bytes)
             self._held_bytes = 0

@@ -119,7 +119,7 @@ class Source(ABC):
         return {**self.__dict__, "_looks": {}}
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shape of a row of columns that have more axes than one: Arrow has only lists for them."""
+        """The shape of a row where it has more axes than one: Arrow has only lists for them."""
         return {}
 
     def no_column(self, name: str) -> DataError:
@@ -167,8 +167,6 @@ class Files(Source):
 
 
 class Surveyed(Source):
-    """Files that were scanned already, for the columns that are needed."""
-
     def __init__(self, survey: Survey) -> None:
         super().__init__(name_of_files(survey.files))
         self._found = survey
@@ -189,8 +187,6 @@ class NumpyFiles(Files):
 
 @dataclass(eq=False)
 class TFRecords(Source):
-    """TFRecord files with the features that they are said to have."""
-
     files: Sequence[DataFile]
     schema: Mapping[str, Any]
 
@@ -204,8 +200,6 @@ class TFRecords(Source):
 
 @dataclass(eq=False)
 class Arrays(Source):
-    """Arrays in memory or mapped into it."""
-
     arrays: Mapping[str, Any]
 
     def _look(self, columns: Sequence[str] | None) -> Survey:
@@ -262,7 +256,6 @@ _TYPE_NAMES = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STR": "STRING"}
 
 
 def files_at(paths: Paths) -> list[DataFile]:
-    """The files that paths mean, each once."""
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else paths
     if not isinstance(several, Iterable):
         raise ConfigError.at("paths", f"is {kind_of(paths)}; give a path, or a list of paths")

@@ -45,8 +45,6 @@ class Stage(RecordStream):
 
 
 class RowBuffer:
-    """Takes any number of rows at a time from record batches of any size."""
-
     def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
         self._source = source
         self._rest: pa.RecordBatch | None = None
@@ -84,8 +82,6 @@ def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") 
 
 
 class TakeRows(Stage):
-    """The first rows of a stream, in the order in which it gives them."""
-
     def __init__(self, source: RecordStream, num_rows: int) -> None:
         super().__init__(source)
         self._num_rows = num_rows

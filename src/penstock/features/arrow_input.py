@@ -70,7 +70,6 @@ def _filled(array: ArrowArray, null: float) -> NumberArray:
 
 
 def cells_of(array: ArrowArray, column: str) -> Cells:
-    """The cells of an Arrow array; `column` is its name in errors."""
     kind = array.type
     convert = _CONVERSIONS.get(kind.id)
     if convert is not None:
@@ -112,7 +111,6 @@ def _list_cells(array: ArrowArray, column: str) -> Cells:
 
 
 def _map_cells(array: ArrowArray, column: str) -> Cells:
-    """Keys are values and items are weights."""
     key = pa.field("key", array.type.key_type, nullable=False)
     entries: ArrowArray = pc.cast(array, pa.list_(pa.struct([key, pa.field("value", array.type.item_type)])))
     lengths = _list_lengths(entries)
@@ -171,7 +169,6 @@ def _widened_from(dtype: Any, wide: Any) -> Callable[[ArrowArray], NumberArray]:
 
 
 def _booleans(array: ArrowArray) -> NumberArray:
-    """False is 0 and true is 1."""
     return _widened_from(np.uint8, np.int64)(pc.cast(array, pa.uint8()))
 
 

@@ -34,8 +34,6 @@ class PlainColumns:
 
 
 class FastPath:
-    """Packs the plain columns of record batches; `fast_path_of` says whether there is one."""
-
     def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
         self._id_names = tuple(feature.name for feature in ids)
         self._number_names = tuple(feature.name for feature in numbers)
@@ -49,7 +47,6 @@ class FastPath:
         self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
 
     def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
-        """The columns of a batch; None where a feature has to look at it."""
         if batch.num_rows < _MIN_ROWS:
             return None
         schema, indices = self._known
@@ -62,7 +59,6 @@ class FastPath:
             return self._copied(batch.num_rows, address, indices)
 
     def warm(self) -> None:
-        """Load and compile the kernels."""
         nothing = np.zeros(0, np.int64)
         with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
             self._copied(0, address, (nothing, nothing))

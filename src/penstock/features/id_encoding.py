@@ -121,7 +121,6 @@ IdEncoding = GivenRows | HashedRows | VocabularyRows
 
 
 def encoding_of(config: IdFeature) -> IdEncoding:
-    """The encoding that a feature's options ask for."""
     num_rows = table_rows(config)
     if num_rows is None:
         raise ConfigError.at(

@@ -30,8 +30,6 @@ from penstock.features.text import BadToken, Text
 
 @dataclass(frozen=True)
 class SparseIds:
-    """Reads ids from one column."""
-
     name: str
     table: TableSpec
     source: FeatureInput
@@ -50,13 +48,23 @@ class SparseIds:
         return self.encoding.reads_text
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
-        column = self._encode(read_cells(batch, self.source.column))
+        name, cells = self.source.column, read_cells(batch, self.source.column)
+        if cells.weights is not None and not self.table.weighted:
+            raise BadValue(name, None, None, "is a map of ids to weights; set weighted: true to use it")
+        if isinstance(cells.values, Text):
+            column = self._encode_text(cells, cells.values)
+        else:
+            column = whole_numbers(cells, cells.values, name)
+            weights = column.weights
+            if self.table.weighted and weights is None:
+                weights = np.ones(len(column.values), np.float32)
+            column = SparseColumn(self.encoding.encode_integers(column.values), column.lengths, weights)
         if self.source.default is not None:
             column = fill_missing(column, *self.default)
         if self.max_values and (too_many := column.lengths > self.max_values).any():
             row = int(np.argmax(too_many))
             problem = f"has {column.lengths[row]} values; value_dim allows {self.max_values}"
-            raise BadValue(self.source.column, row, None, problem)
+            raise BadValue(name, row, None, problem)
         return column
 
     @cached_property
@@ -69,18 +77,6 @@ class SparseIds:
         pairs = [_key_and_weight(token) if self.table.weighted else (token, 1.0) for token in tokens if token]
         ids = [self.encoding.encode_default(key) for key, _ in pairs]
         return np.array(ids, np.int64), np.array([weight for _, weight in pairs], np.float32)
-
-    def _encode(self, cells: Cells) -> SparseColumn:
-        if cells.weights is not None and not self.table.weighted:
-            problem = "is a map of ids to weights; set weighted: true to use it"
-            raise BadValue(self.source.column, None, None, problem)
-        if isinstance(cells.values, Text):
-            return self._encode_text(cells, cells.values)
-        column = whole_numbers(cells, cells.values, self.source.column)
-        weights = column.weights
-        if self.table.weighted and weights is None:
-            weights = np.ones(len(column.values), np.float32)
-        return SparseColumn(self.encoding.encode_integers(column.values), column.lengths, weights)
 
     def _encode_text(self, cells: Cells, text: Text) -> SparseColumn:
         separator = self.source.separator if cells.joined else b""
@@ -99,7 +95,6 @@ class SparseIds:
 
 
 def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
-    """An id feature as the run file describes it."""
     source = feature_input(config, parsing)
     encoding = encoding_of(config)
     table = table_of(config, encoding.num_rows, config.embedding_dim, weighted=config.weighted)
@@ -109,7 +104,6 @@ def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
 
 
 def table_of(config: IdFeature | RawFeature, num_rows: int, dim: int, weighted: bool = False) -> TableSpec:
-    """The table of a feature: its own, or the one it shares by embedding_name."""
     return TableSpec(
         name=config.embedding_name or f"{config.feature_name}_emb",
         num_rows=num_rows,

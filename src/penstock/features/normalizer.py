@@ -82,7 +82,6 @@ def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
 
 
 def _read_options(method: str, rest: str) -> list[float]:
-    """Both options of a method, in the order of the table above."""
     options = dict(_OPTIONS[method])
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = (piece.strip() for piece in part.partition("="))

@@ -56,8 +56,6 @@ class ParsedBatch:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row with a value that cannot be used, and why."""
-
     row_id: int
     problem: str
     column: str | None
@@ -91,19 +89,16 @@ class Parser:
         self.side = side or SideColumns()
 
     def of_files(self, file_paths: Sequence[str]) -> "Parser":
-        """The same parser for rows of these files."""
         parser = copy(self)
         parser.file_paths = tuple(file_paths)
         return parser
 
     @property
     def feature_columns(self) -> tuple[str, ...]:
-        """The data columns that features read, each once."""
         return tuple(dict.fromkeys(name for feature in self.features for name in feature.inputs))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All data columns needed: those of features, labels, sample weights and tasks, each once."""
         of_tasks = [*self.label_fields, *self.sample_weight_fields, *self.side.columns()]
         return tuple(dict.fromkeys([*self.feature_columns, *of_tasks]))
 

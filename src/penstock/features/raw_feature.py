@@ -80,8 +80,6 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class DenseNumbers:
-    """The same count of finite numbers in every row, as float32."""
-
     name: str
     width: int
     numbers: Numbers
@@ -139,7 +137,6 @@ class BucketizedNumbers:
 
 
 def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
-    """A raw feature as the run file describes it: sparse with boundaries, else dense."""
     source = feature_input(config, parsing)
     num_rows = table_rows(config)
     if num_rows is None or config.embedding_dim is None:

@@ -37,7 +37,6 @@ class Text:
 
 
 def text_of(values: list[str]) -> Text:
-    """Texts from Python strings: vocabularies and default values."""
     encoded = [value.encode() for value in values]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(value) for value in encoded], out=offsets[1:])
@@ -56,8 +55,6 @@ class BadToken(Exception):
 
 
 class TextIds(NamedTuple):
-    """The ids of all texts, how many each text has, and their weights if the tokens carry any."""
-
     values: Int64Array
     lengths: Int32Array
     weights: Float32Array | None
@@ -89,7 +86,6 @@ def vocabulary_of(ids_by_text: dict[str, int], other_id: int) -> Vocabulary:
 
 
 def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
-    """Integers hashed as their decimal text."""
     from penstock.features import kernels
 
     ids = np.empty(len(values), np.int64)
@@ -164,7 +160,6 @@ def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Arra
 
 
 def _as_arrow(text: Text) -> ArrowArray:
-    """The texts as an Arrow array over the same memory."""
     offsets, data = (pa.py_buffer(cast(Any, part)) for part in (text.offsets, text.data))
     return pa.LargeStringArray.from_buffers(len(text), offsets, data)
 

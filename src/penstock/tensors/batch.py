@@ -93,7 +93,6 @@ class Batch(Pipelineable):
     """Where the data go on after the last row of this batch, for whoever has finished it."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
-        """The batch on another device; what is only carried along stays where it is."""
         return self._with(lambda tensor: tensor.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
@@ -103,7 +102,6 @@ class Batch(Pipelineable):
         return self._with(lambda tensor: tensor.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        """Tell the allocator that a stream uses these tensors."""
         for part in self._parts():
             part.record_stream(stream)
 
@@ -120,7 +118,6 @@ class Batch(Pipelineable):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all tensors and of the carried columns."""
         tensors = sum(tensor.nbytes for part in self._parts() for tensor in _tensors(part))
         return tensors + self.reserves.nbytes
 

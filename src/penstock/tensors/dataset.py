@@ -110,7 +110,6 @@ def tensors_of(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def tensor_of(value: Any) -> Any:
-    """One column, or one value of a row."""
     if isinstance(value, Ragged):
         values = tensor_of(value.values)
         if not isinstance(values, torch.Tensor) or values.is_nested:

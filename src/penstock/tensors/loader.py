@@ -105,7 +105,6 @@ class BatchLoader:
         (self._workers or self.stream).set_epoch(epoch)
 
     def close(self) -> None:
-        """End the workers, end the stream's threads and close its files, where it has any."""
         if self._workers is not None:
             self._workers.close()
         self.stream.close()
