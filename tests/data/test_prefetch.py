@@ -42,13 +42,6 @@ def test_the_thread_works_ahead_as_far_as_the_bytes_allow() -> None:
     assert share.held_bytes == 0
 
 
-def test_an_item_larger_than_the_share_passes_alone() -> None:
-    share = Share("prefetch", 5)
-    with Prefetch(stream_of_sizes([10] * 4), share, num_bytes=lambda _: 10) as stage:
-        assert flat(stage) == list(range(40))
-    assert share.peak_bytes == 5
-
-
 def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
     with Prefetch(_Failing([[1], [2], [3], [4]]), Share("prefetch", 1000)) as stage:
         assert flat(take(stage, 2)) == [1, 2]

@@ -8,12 +8,6 @@ from tests.data.streams import stream_of, stream_of_sizes
 from tests.readers.samples import numbers
 
 
-def test_rows_are_joined_and_cut() -> None:
-    stream = RowCut(stream_of([1, 2, 3], [4], [5, 6]), num_rows=2)
-
-    assert numbers(stream) == [[1, 2], [3, 4], [5, 6]]
-
-
 def test_the_last_batch_is_short_or_dropped() -> None:
     assert numbers(RowCut(stream_of([1, 2, 3]), 2)) == [[1, 2], [3]]
     assert numbers(RowCut(stream_of([1, 2, 3]), 2, drop_remainder=True)) == [[1, 2]]

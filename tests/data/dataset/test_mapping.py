@@ -5,7 +5,7 @@ import pytest
 
 import penstock
 from penstock.data.arrow_numpy import Ragged
-from tests.data.dataset.samples import numbered
+from tests.data.dataset.samples import cases, numbered
 
 
 def draw(batch, generator):
@@ -59,45 +59,26 @@ def test_two_maps_with_one_seed_draw_different_numbers():
     assert not np.any(batch["drawn"] == batch["again"])
 
 
-@pytest.mark.parametrize(
-    ("fn", "rows", "message"),
-    [
-        (
-            lambda batch: None,
-            False,
-            "gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict",
-        ),
-        (
-            lambda batch: batch["y"],
-            False,
-            "gave an object of type ndarray for a batch of 4 that begins with row 0 of",
-        ),
-        (
-            lambda batch: {"y": batch["y"][:2]},
-            False,
-            "column 'y' has 2 rows for a batch of 4 that begins with row 0",
-        ),
-        (
-            lambda batch: {"y": batch["y"].sum()},
-            False,
-            "column 'y' has a single value for a batch of 4 that begins",
-        ),
-        (
-            lambda row: row if row["y"] < 2 else None,
-            True,
-            "gave None for row 2 of arrays in memory; return a dict of",
-        ),
-        (
-            lambda row: {str(row["y"]): 1},
-            True,
-            "the columns are 0 for row 0 of arrays in memory but 1 for row 1 of",
-        ),
-    ],
-    ids=["None", "no dict", "fewer rows", "one value", "a row is None", "other columns"],
-)
-def test_what_is_no_batch_is_told(fn, rows, message):
+RESULTS = """
+data.map(lambda batch: None)
+    gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict
+data.map(lambda batch: batch["y"])
+    gave an object of type ndarray for a batch of 4 that begins with row 0 of
+data.map(lambda batch: {"y": batch["y"][:2]})
+    column 'y' has 2 rows for a batch of 4 that begins with row 0
+data.map(lambda batch: {"y": batch["y"].sum()})
+    column 'y' has a single value for a batch of 4 that begins
+data.map(lambda row: row if row["y"] < 2 else None, rows=True)
+    gave None for row 2 of arrays in memory; return a dict of
+data.map(lambda row: {str(row["y"]): 1}, rows=True)
+    the columns are 0 for row 0 of arrays in memory but 1 for row 1 of
+"""
+
+
+@pytest.mark.parametrize(("call", "message"), cases(RESULTS))
+def test_what_is_no_batch_is_told(call, message):
     with pytest.raises(penstock.DataError) as told:
-        list(numbered(4).batch(4).map(fn, rows=rows))
+        list(eval(call, {"data": numbered(4).batch(4)}))
 
     assert str(told.value).startswith("map: ")
     assert message in str(told.value)
@@ -121,34 +102,23 @@ def test_what_arrow_does_not_have_is_told():
         list(complex_numbers.to_arrow())
 
 
-@pytest.mark.parametrize(
-    ("fn", "options", "message"),
-    [
-        (
-            lambda batch: batch,
-            {"seed": 1},
-            "map: <lambda>(batch) is called with a batch and a generator, with seed=: too many positional arguments",
-        ),
-        (
-            lambda batch, generator: batch,
-            {},
-            (
-                "map: <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: "
-                "'generator'"
-            ),
-        ),
-        (
-            lambda: None,
-            {"rows": True},
-            "map: <lambda>() is called with a row, without seed=: too many positional arguments",
-        ),
-        (dict, {"seed": "a"}, "map: seed is 'a'; give a whole number"),
-        (dict, {"rows": "yes"}, "map: rows is 'yes'; give True or False"),
-    ],
-    ids=["no generator", "a generator", "nothing", "seed", "rows"],
-)
-def test_a_function_that_cannot_be_called_is_told_at_once(fn, options, message):
-    with pytest.raises(penstock.ConfigError) as told:
-        numbered(2).batch(2).map(fn, **options)
+FUNCTIONS = """
+data.map(lambda batch: batch, seed=1)
+    <lambda>(batch) is called with a batch and a generator, with seed=: too many positional arguments
+data.map(lambda batch, generator: batch)
+    <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: 'generator'
+data.map(lambda: None, rows=True)
+    <lambda>() is called with a row, without seed=: too many positional arguments
+data.map(dict, seed="a")
+    seed is 'a'; give a whole number
+data.map(dict, rows="yes")
+    rows is 'yes'; give True or False
+"""
 
-    assert str(told.value) == message
+
+@pytest.mark.parametrize(("call", "message"), cases(FUNCTIONS))
+def test_a_function_that_cannot_be_called_is_told_at_once(call, message):
+    with pytest.raises(penstock.ConfigError) as told:
+        eval(call, {"data": numbered(2).batch(2)})
+
+    assert str(told.value) == f"map: {message}"

@@ -3,7 +3,7 @@
 import pytest
 
 import penstock
-from tests.data.dataset.samples import labels, numbered
+from tests.data.dataset.samples import cases, labels, numbered
 
 
 def test_a_place_after_a_whole_loop_is_the_start_of_the_next_epoch():
@@ -33,35 +33,23 @@ def saved(chained):
     return dataset.state_dict()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (
-            lambda data: data.shuffle("1MiB", seed=1).batch(4),
-            lambda data: data.batch(4),
-            "with .shuffle in 40 rows and seed 1, and this Dataset is without .shuffle; the order of rows",
-        ),
-        (
-            lambda data: data.shuffle("240B").batch(4),
-            lambda data: data.shuffle("480B").batch(4),
-            "with .shuffle in 10 rows and seed 0, and this Dataset is with .shuffle in 20 rows and seed 0; the order",
-        ),
-        (
-            lambda data: data.take(20).batch(4),
-            lambda data: data.batch(4),
-            "the place was saved with .take(20), and this Dataset is with all rows",
-        ),
-        (
-            lambda data: data.shard(0, 2).batch(4),
-            lambda data: data.batch(4),
-            "the position is of shard 0 of 2, this is shard 0 of 1; load the positions of all shards together",
-        ),
-    ],
-)
-def test_a_place_of_another_order_is_refused(before, after, message):
-    with pytest.raises(penstock.CheckpointError) as told:
-        after(numbered(40)).load_state_dict(saved(before))
+ORDERS = """
+data.shuffle("1MiB", seed=1).batch(4) -> data.batch(4)
+    with .shuffle in 40 rows and seed 1, and this Dataset is without .shuffle; the order of rows
+data.take(20).batch(4) -> data.batch(4)
+    the place was saved with .take(20), and this Dataset is with all rows
+data.shard(0, 2).batch(4) -> data.batch(4)
+    the position is of shard 0 of 2, this is shard 0 of 1; load the positions of all shards together
+"""
 
+
+@pytest.mark.parametrize(("chains", "message"), cases(ORDERS))
+def test_a_place_of_another_order_is_refused(chains, message):
+    before, after = (eval(chain, {"data": numbered(40)}) for chain in chains.split(" -> "))
+    next(iter(before))
+
+    with pytest.raises(penstock.CheckpointError) as told:
+        after.load_state_dict(before.state_dict())
     assert message in str(told.value)
 
 
