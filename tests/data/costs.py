@@ -23,17 +23,9 @@ class ColumnStream(RecordStream):
         self._chunk_rows = [len(values)] if chunk_rows is None else chunk_rows
         self._place = Place(0)
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self._rows.schema.append(ROW_FIELD)
-
-    @property
-    def order(self) -> State:
-        return {"name": "column"}
-
-    @property
-    def place(self) -> Place:
-        return self._place
+    schema = property(lambda self: self._rows.schema.append(ROW_FIELD))
+    order = property(lambda self: {"name": "column"})
+    place = property(lambda self: self._place)
 
     def go_to(self, place: Place) -> None:
         self._place = place

@@ -21,17 +21,9 @@ class ListStream(RecordStream):
         self._place = Place(0)
         self.num_given = 0
 
-    @property
-    def schema(self) -> pa.Schema:
-        return SCHEMA.append(ROW_FIELD)
-
-    @property
-    def order(self) -> State:
-        return {"name": "list"}
-
-    @property
-    def place(self) -> Place:
-        return self._place
+    schema = SCHEMA.append(ROW_FIELD)
+    order = property(lambda self: {"name": "list"})
+    place = property(lambda self: self._place)
 
     def go_to(self, place: Place) -> None:
         self._place = place

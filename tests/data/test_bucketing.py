@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.config.errors import CheckpointError, DataError
+from penstock.config.errors import CheckpointError
 from penstock.data.cut import RowCut
 from penstock.data.row_cost import SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle, by_length
@@ -96,10 +96,3 @@ def test_a_place_of_another_order_is_refused(
 
     with pytest.raises(CheckpointError, match=message):
         Shuffle(sequences([1]), 6, 1, bucketing=now).load_state_dict(saved)
-
-
-def test_a_column_without_lengths_is_refused() -> None:
-    source = ColumnStream(pa.array([1, 2]), name="clicks")
-
-    with pytest.raises(DataError, match=r"column 'clicks': is of type int64; only lists and texts"):
-        Shuffle(source, 5, 1, bucketing=Bucketing(CLICKS, 2))

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,19 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
-from penstock.data.row_cost import ColumnCost, cost_of_expression
+from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
 from penstock.readers.origin import locate
 from penstock.runtime.budget import Share
-from tests.data.costs import ColumnStream, costs_of, cut, cut_by_cost, cut_of, plain_cut
+from tests.data.costs import costs_of, cut, cut_by_cost, cut_of, plain_cut
 from tests.readers.samples import row_ids, take
 
 MOST = 2**63 - 1
-
-
-@pytest.mark.parametrize("chunk_rows", [(12,), (1,) * 12, (5, 0, 7), (10, 2), (11, 1), (9, 3)], ids=str)
-def test_a_batch_is_filled_however_the_rows_arrive(chunk_rows: tuple[int, ...]) -> None:
-    assert cut([1] * 12, *chunk_rows) == [[1] * 10, [1] * 2]
 
 
 def test_a_batch_of_one_chunk_is_a_view_of_it() -> None:
@@ -69,26 +63,6 @@ def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
     next(iter(cut_by_cost(source, ColumnCost("cost"), 10, max_batch_rows=2)))
 
     assert source.place.row == 2
-
-
-@pytest.mark.parametrize(
-    ("costs", "expected"),
-    [
-        ([3, 4, 5, 2, 8, 1], [[3, 4], [5, 2]]),
-        ([5, 5, 5, 5], [[5, 5], [5, 5]]),
-        ([4, 20], [[4], [20]]),
-        ([1], []),
-        ([], []),
-    ],
-    ids=["short", "full", "alone", "one row", "no rows"],
-)
-def test_only_the_last_batch_is_dropped_and_only_where_it_is_short(
-    costs: list[int], expected: list[list[int]]
-) -> None:
-    stage = cut_of(costs, drop_remainder=True)
-
-    assert [batch.column("cost").to_pylist() for batch in stage] == expected
-    assert stage.place.row == len(costs)
 
 
 def test_oversize_rows_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -153,37 +127,11 @@ def test_a_row_without_a_cost_is_named_or_gets_one(
     assert [len(batch) for batch in cut(values, kind=kind, null_cost=9.5)] == [1] * len(values)
 
 
-def test_a_row_without_a_cost_may_cost_a_part_of_one() -> None:
-    assert cut([1, None, None, None], limit=2, null_cost=0.5) == [[1, None, None], [None]]
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.bool_(), pa.date32(), pa.list_(pa.int64())], ids=str)
 def test_a_cost_column_holds_numbers(kind: pa.DataType) -> None:
     with pytest.raises(DataError) as caught:
         cut([], kind=kind)
     assert str(caught.value) == f"column 'cost': is of type {kind}; a cost is a number"
-
-
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"limit": 0}, "a batch may cost more than 0 and at most 2**62, not 0"),
-        ({"limit": np.nan}, "a batch may cost more than 0 and at most 2**62, not nan"),
-        ({"limit": 2**63}, "a batch may cost more than 0 and at most 2**62, not 9223372036854775808"),
-        ({"max_batch_rows": 0}, "a batch needs at least one row, not 0"),
-        ({"null_cost": -1}, "the cost of a row without one is a number from 0 on, not -1"),
-    ],
-)
-def test_rules_that_no_batch_can_keep(rules: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        cut([1], **rules)
-
-
-def test_computed_costs() -> None:
-    clicks = pa.array([[1] * 6, [], [1] * 4, None, [1]], pa.list_(pa.int64()))
-    stage = cut_by_cost(ColumnStream(clicks, name="clicks"), cost_of_expression("sum_of_lengths(clicks)"), 10)
-
-    assert [[locate(row)[1] for row in row_ids([batch])] for batch in stage] == [[0, 1, 2, 3], [4]]
 
 
 def test_rows_that_wait_are_leased() -> None:

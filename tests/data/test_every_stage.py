@@ -86,15 +86,6 @@ def test_resumes_after_every_batch_over_two_epochs(make: Make) -> None:
 
 
 @each_stage
-def test_a_resumed_stage_can_be_saved_again_at_once(make: Make) -> None:
-    with _opened(make, SIZES) as stage:
-        take(stage, 2)
-        saved = stage.state_dict()
-        stage.load_state_dict(saved)
-        assert stage.state_dict() == saved
-
-
-@each_stage
 def test_leaving_a_loop_and_starting_another_continues(make: Make) -> None:
     with _opened(make, SIZES) as stage:
         assert sorted(flat(take(stage, 1)) + flat(take(stage, 1)) + flat(stage)) == list(range(15))
@@ -133,32 +124,6 @@ def test_every_row_once_and_resume_equals_no_interruption(
         assert taken + list(resumed) == expected
 
     assert sorted(row_ids(expected)) == list(range(sum(sizes)))
-
-
-@settings(max_examples=40)
-@given(
-    sizes=st.lists(st.integers(0, 30), max_size=12),
-    window_rows=st.integers(1, 60),
-    batch_rows=st.integers(1, 60),
-    drop_remainder=st.booleans(),
-    data=st.data(),
-)
-def test_a_chain_gives_full_batches_and_resumes(
-    sizes: list[int], window_rows: int, batch_rows: int, drop_remainder: bool, data: st.DataObject
-) -> None:
-    def chain() -> RecordStream:
-        return RowCut(Shuffle(stream_of_sizes(sizes), window_rows, 3), batch_rows, drop_remainder)
-
-    expected = list(chain())
-    before, after = chain(), chain()
-    taken = take(before, data.draw(st.integers(0, len(expected))))
-    after.load_state_dict(before.state_dict())
-    full, rest = divmod(sum(sizes), batch_rows)
-
-    last = [] if drop_remainder or not rest else [rest]
-    assert [batch.num_rows for batch in expected] == [batch_rows] * full + last
-    assert len(set(row_ids(expected))) == sum(batch.num_rows for batch in expected)
-    assert taken + list(after) == expected
 
 
 @each_stage

@@ -72,12 +72,6 @@ def test_results_come_with_their_batches():
     assert [result["words"] for result, _ in pairs] == ["word 0 word 1 word 2", "word 3 word 4"]
 
 
-def test_results_come_in_the_order_of_the_source_whoever_is_done_first(tmp_path):
-    function = partial(functions.first_is_last, str(tmp_path / "second is done"))
-    with mapped([1] * 20, function, 3) as stage:
-        assert results(stage) == [[number] for number in range(20)]
-
-
 @settings(max_examples=20)
 @given(sizes=st.lists(st.integers(0, 40), max_size=8), epoch=st.integers(0, 3), data=st.data())
 def test_any_stop_point_in_any_epoch(numbers, sizes, epoch, data):

@@ -106,14 +106,6 @@ def test_the_same_number_of_shards_goes_on_batch_for_batch(tmp_path: Path) -> No
     assert [list(each) for each in resumed] == expected
 
 
-def test_one_shard_cannot_take_the_place_of_another(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    state = stream(survey, Shard(0, 2), None, 3).state_dict()
-
-    with pytest.raises(CheckpointError, match=r"is of shard 0 of 2, this is shard 1 of 2"):
-        stream(survey, Shard(1, 2), None, 3).load_state_dict(state)
-
-
 NOT_POSITIONS = "what was given is no position: it must be what state_dict gave on each shard"
 
 

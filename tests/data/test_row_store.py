@@ -61,16 +61,6 @@ def test_rows_come_out_in_the_wanted_order_window_after_window(
         rest.validate(full=True)
 
 
-def test_room_that_somebody_has_views_of_is_left_to_them() -> None:
-    store = RowStore(pa.schema([("x", pa.int64())]), 4)
-    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
-    views, copied = store.rows(0, 3, as_views=True), store.rows(3, 4, as_views=True)
-    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(100, 104)})])
-
-    assert views.column("x").to_pylist() == [0, 1, 2]
-    assert copied.column("x").to_pylist() == [3]
-
-
 @pytest.mark.parametrize("as_views", [True, False])
 def test_room_is_used_again_when_nobody_has_views_of_it(as_views: bool) -> None:
     store = RowStore(pa.schema([("x", pa.int64())]), 4)

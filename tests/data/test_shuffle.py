@@ -75,12 +75,6 @@ def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:
     del abandoned
 
 
-def test_pieces_are_whole_batches() -> None:
-    pieces = list(Shuffle(stream_of_sizes([5000]), 5000, seed=1, batch_rows=300))
-
-    assert [piece.num_rows for piece in pieces] == [900] * 5 + [500]
-
-
 def test_a_consumer_that_lets_go_of_batches_gets_views_of_the_window() -> None:
     def offsets(batch_rows: int) -> list[int]:
         stage = Shuffle(stream_of_sizes([4000]), 4000, seed=1, batch_rows=batch_rows, as_views=True)

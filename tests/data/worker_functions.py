@@ -30,16 +30,6 @@ def numbers_of(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
-def first_is_last(path: str, batch: pa.RecordBatch) -> list[int]:
-    """Batch 0 is done only after batch 1."""
-    first = numbers_of(batch)[0]
-    if first == 0:
-        wait_for(path)
-    if first == 1:
-        Path(path).touch()
-    return numbers_of(batch)
-
-
 def process_of(batch: pa.RecordBatch) -> int:
     return os.getpid()
 

@@ -1,18 +1,10 @@
 """The chain: which rows come, in which portions, and how often."""
 
-from itertools import chain
-
 import numpy as np
 import pytest
 
 import penstock
 from tests.data.dataset.samples import cases, labels, numbered, numbered_file, rows
-
-
-def test_a_row_without_a_cost_can_be_given_one():
-    batches = penstock.from_arrays({"cost": [4, None, 3]}).fill_nulls(cost=-1)
-
-    assert len(list(batches.batch(cost="cost", limit=10, null_cost=8))) == 3
 
 
 def test_the_cost_need_not_be_among_the_columns():
@@ -93,15 +85,6 @@ def test_take_before_epochs_is_of_each_and_after_them_of_all():
     assert labels(numbered(3).batch(2).epochs().take(5)) == [[0, 1], [2], [0, 1], [2], [0, 1]]
 
 
-def test_epochs_have_orders_of_their_own_and_no_batch_has_rows_of_two():
-    batches = labels(numbered(10).shuffle("1MiB", seed=3).batch(4).epochs(2))
-
-    first, second = batches[:3], batches[3:]
-    assert [len(batch) for batch in batches] == [4, 4, 2, 4, 4, 2]
-    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(10))
-    assert first != second
-
-
 def test_a_loop_that_was_left_is_begun_again():
     dataset = numbered(20).shuffle("1MiB").batch(8)
     peeked = next(iter(dataset))["y"].tolist()
@@ -131,14 +114,6 @@ def test_the_length_is_rows_or_batches_of_a_pass(tmp_path):
     assert file.epochs(2)
     with pytest.raises(TypeError, match="without end has no length"):
         len(file.epochs())
-
-
-def test_the_length_by_cost_is_what_a_loop_gives():
-    costs = np.random.default_rng(0).integers(0, 9, 500)
-    dataset = penstock.from_arrays({"x": np.arange(500), "cost": costs}).shuffle("2KiB")
-    batches = dataset.batch(cost="cost", limit=20).epochs(2)
-
-    assert len(batches) == sum(1 for _ in batches)
 
 
 def test_an_empty_data_set_gives_no_batch_and_says_so():
