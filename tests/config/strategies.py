@@ -139,6 +139,5 @@ def _take_out(data: Any, place: KeyPath) -> None:
         del holder[key]
 
 
-def written(section: Section) -> dict[str, Any]:
-    """What a section was written as: two sections are the same run file when these are equal."""
-    return section_data(section)
+written = section_data
+"""What a section was written as: two sections are the same run file when these are equal."""

@@ -54,12 +54,6 @@ def test_a_name_that_is_not_known(name: str, message: str):
     assert str(error.value) == message
 
 
-def test_a_custom_component_is_called_with_its_options_behind_what_else_is_given():
-    section = CustomPart(place="builtins:dict", options={"b": 2})
-
-    assert make_part("optimizer", section, [("x", 0)], a=1) == {"x": 0, "a": 1, "b": 2}
-
-
 def test_an_installed_package_gives_names(tmp_path, monkeypatch):
     package = tmp_path / "own-1.0.dist-info"
     package.mkdir()

@@ -1,6 +1,6 @@
 """JSON Schema of a run file."""
 
-from penstock.config.schema import field_docs, json_schema
+from penstock.config.schema import field_docs
 from penstock.config.section import Paths, Section
 
 
@@ -23,9 +23,3 @@ class NarrowLimits(Limits):
 def test_a_field_is_described_by_the_newest_docstring_under_it():
     assert field_docs(Limits) == {"size": "How large.", "files": "Which files.\n\nAll of them."}
     assert field_docs(NarrowLimits) == field_docs(Limits) | {"size": "How large, at most 10."}
-
-
-def test_editors_know_both_forms_of_paths():
-    forms = json_schema(Limits)["properties"]["files"]["anyOf"]
-
-    assert [form["type"] for form in forms] == ["string", "array"]
