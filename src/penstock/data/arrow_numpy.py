@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.origin import ROW_COLUMN, file_and_row
 
 Int64Array: TypeAlias = NDArray[np.int64]
 
@@ -101,8 +101,7 @@ class Origin:
         return np.asarray(self.record_batch.column(ROW_COLUMN))
 
     def of_row(self, row: int) -> tuple[str, int]:
-        file_index, row_in_file = locate(int(self.row_ids[row]))
-        return self.file_paths[file_index], row_in_file
+        return file_and_row(self.row_ids[row], self.file_paths)
 
     def describe(self, row: int) -> str:
         file, row_in_file = self.of_row(row)

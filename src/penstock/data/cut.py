@@ -15,7 +15,7 @@ from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.stage import RowBuffer, Stage, join
 from penstock.data.window import own_bytes
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.origin import ROW_COLUMN, file_and_row
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
 
@@ -263,14 +263,14 @@ class CostCut(Stage):
         row, [column] = int(np.argmin(usable)), self._cost.columns
         value = chunk.column(column)[row].as_py()
         problem = "is null" if value is None else "is not a cost: it must be a finite number from 0 on"
-        file, file_row = self._origin(chunk, row)
+        file, file_row = file_and_row(chunk.column(ROW_COLUMN)[row].as_py(), self._file_paths)
         setting = "data_config.null_cost"
         text = f"{problem}; correct the file, or set {setting}"
         raise DataError.at(text, setting, file=file, row=file_row, column=column, value=value)
 
     def _report_oversize(self, batch: pa.RecordBatch, costs: Costs, row: int) -> None:
         """An error, or a warning the first time."""
-        file, file_row = self._origin(batch, row)
+        file, file_row = file_and_row(batch.column(ROW_COLUMN)[row].as_py(), self._file_paths)
         rules = self._rules
         problem = f"costs {costs[row]} but a batch may cost {rules.limit:g}"
         if rules.oversize is Oversize.error:
@@ -282,9 +282,3 @@ class CostCut(Stage):
             fate = "is a batch of its own" if rules.oversize is Oversize.alone else "is left out"
             message = DataError.at(problem, file=file, row=file_row, column=self._cost.name)
             logger.warning("%s; such a row %s (data_config.oversize)", message, fate)
-
-    def _origin(self, batch: pa.RecordBatch, row: int) -> tuple[str, int]:
-        """The file and the row there; the file's number where no paths were given."""
-        file_index, file_row = locate(batch.column(ROW_COLUMN)[row].as_py())
-        known = file_index < len(self._file_paths)
-        return self._file_paths[file_index] if known else f"file {file_index}", file_row

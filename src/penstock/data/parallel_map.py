@@ -8,10 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.origin import ROW_COLUMN, describe_rows
 from penstock.readers.stream import Stream
 from penstock.runtime.budget import Share
 from penstock.runtime.worker_process import Failure, Send, WorkerError, WorkerStack, innermost
@@ -172,7 +171,9 @@ class _BatchSupervisor(Supervisor[_Task]):
         self._file_paths = file_paths
 
     def describe(self, task: _Task) -> str:
-        return rows_of(task.batch, self._file_paths)
+        if ROW_COLUMN not in task.batch.schema.names or not task.batch.num_rows:
+            return f"a batch of {task.batch.num_rows} rows"
+        return describe_rows(task.batch.column(ROW_COLUMN).to_numpy(), self._file_paths)
 
     def hangs(self, task: _Task, name: str, seconds: float, longest_seconds: float, stack: str) -> NoReturn:
         usual = f"; until now a batch took {longest_seconds:.3g} s at most" if longest_seconds else ""
@@ -181,15 +182,3 @@ class _BatchSupervisor(Supervisor[_Task]):
             f"{name} has been at {self.describe(task)} for {seconds:.0f} s{usual}; {where}. Look at what it waits "
             f"for; {self.other_cure}"
         ) from (WorkerStack(stack) if stack else None)
-
-
-def rows_of(batch: pa.RecordBatch, file_paths: Sequence[str]) -> str:
-    """Which rows a record batch holds, for a message; rows are counted from 0."""
-    if ROW_COLUMN not in batch.schema.names or not batch.num_rows:
-        return f"a batch of {batch.num_rows} rows"
-    row_ids = batch.column(ROW_COLUMN).to_numpy()
-    file_index, row = locate(int(row_ids[0]))
-    file = file_paths[file_index] if file_index < len(file_paths) else f"file {file_index}"
-    if bool((np.diff(row_ids) == 1).all()):
-        return f"rows {row} to {row + batch.num_rows - 1} of {file}"
-    return f"{batch.num_rows} scattered rows, the first of them row {row} of {file}"

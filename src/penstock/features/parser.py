@@ -24,7 +24,7 @@ from penstock.features.feature import (
     row_of_value,
 )
 from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.origin import ROW_COLUMN, file_and_row
 
 UNKNOWN_ROW = -1
 """Row id of a row that came from no file."""
@@ -183,15 +183,10 @@ class Parser:
 
     def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
         """The same error, with the file and the row in that file where they are known."""
-        row = error.row
-        if row is None:
-            # What is wrong with a whole column is wrong in every file: the first one stands for all.
-            file = next(iter(self.file_paths), None)
-        elif row_ids[row] == UNKNOWN_ROW:
-            file = None
-        else:
-            file_index, row = locate(int(row_ids[row]))
-            file = self.file_paths[file_index] if file_index < len(self.file_paths) else None
+        # What is wrong with a whole column is wrong in every file: the first one stands for all.
+        row, file = error.row, next(iter(self.file_paths), None)
+        if row is not None and row_ids[row] != UNKNOWN_ROW and self.file_paths:
+            file, row = file_and_row(row_ids[row], self.file_paths)
         return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)
 
 

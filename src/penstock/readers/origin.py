@@ -4,6 +4,8 @@ The last column of every record batch of a reader is `ROW_COLUMN`: the index of 
 and the row in that file, both counted from 0. It survives slicing, joining and shuffling.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -37,3 +39,17 @@ def locate(row_id: int) -> tuple[int, int]:
     (3, 17)
     """
     return int(row_id) >> _ROW_BITS, int(row_id) & _ROW_MASK
+
+
+def file_and_row(row_id: int, file_paths: Sequence[str]) -> tuple[str, int]:
+    """The file, by its number where its path is not known, and the row in it."""
+    file_index, row = locate(row_id)
+    return file_paths[file_index] if file_index < len(file_paths) else f"file {file_index}", row
+
+
+def describe_rows(ids: NDArray[np.int64], file_paths: Sequence[str]) -> str:
+    """Which rows these are, for a message."""
+    file, row = file_and_row(ids[0], file_paths)
+    if bool((np.diff(ids) == 1).all()):
+        return f"rows {row} to {row + len(ids) - 1} of {file}"
+    return f"{len(ids)} scattered rows, the first of them row {row} of {file}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
-from penstock.readers.origin import locate
+from penstock.readers.origin import describe_rows
 from penstock.runtime.world import State
 from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -39,13 +39,7 @@ class Position:
         return cls(first, len(row_ids), row_ids.copy(), file_paths)
 
     def __str__(self) -> str:
-        """For messages: rows are counted from 0."""
-        file_index, first_row = locate(self.first)
-        known = file_index < len(self.file_paths)
-        file = self.file_paths[file_index] if known else f"file {file_index}"
-        if self.scattered is None:
-            return f"rows {first_row} to {first_row + self.num_rows - 1} of {file}"
-        return f"{self.num_rows} scattered rows, the first of them row {first_row} of {file}"
+        return describe_rows(self.row_ids(), self.file_paths)
 
     def row_ids(self) -> NDArray[np.int64]:
         if self.scattered is not None:
