@@ -12,6 +12,11 @@ from penstock.config.errors import CheckpointError, ConfigError, PenstockError
 from penstock.config.sizes import parse_size
 
 
+def require(is_right: object, method: str, message: str) -> None:
+    if not is_right:
+        raise ConfigError.at(method, message)
+
+
 def size_argument(method: str, size: Any) -> int:
     """The bytes that an argument such as "64MiB", 65536 or 64e6 means."""
     num_bytes: Any = size
@@ -20,58 +25,51 @@ def size_argument(method: str, size: Any) -> int:
             num_bytes = parse_size(size)
     elif isinstance(size, float) and size.is_integer():
         num_bytes = int(size)
-    if not is_whole(num_bytes):
-        advice = "expected a size such as '64MiB' or a number of bytes"
-        raise ConfigError.at(method, f"is {size!r}; {advice}")
-    if num_bytes < 1:
-        raise ConfigError.at(method, f"is {size}; a size is at least one byte")
+    advice = "expected a size such as '64MiB' or a number of bytes"
+    require(is_whole(num_bytes), method, f"is {size!r}; {advice}")
+    require(num_bytes >= 1, method, f"is {size}; a size is at least one byte")
     return int(num_bytes)
 
 
 def whole_argument(method: str, number: Any, advice: str, at_least: int | None = 1, name: str = "") -> int:
     """A whole number; `name` is that of the argument where the method has several."""
-    if not is_whole(number) or (at_least is not None and number < at_least):
-        raise ConfigError.at(method, f"{name} is {number!r}; {advice}".lstrip())
+    is_right = is_whole(number) and (at_least is None or number >= at_least)
+    require(is_right, method, f"{name} is {number!r}; {advice}".lstrip())
     return int(number)
 
 
 def number_argument(method: str, name: str, number: Any) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-        raise ConfigError.at(method, f"{name} is {number!r}; give a number")
+    is_number = isinstance(number, int | float | np.integer | np.floating) and not isinstance(number, bool)
+    require(is_number, method, f"{name} is {number!r}; give a number")
     return number if isinstance(number, int | float) else number.item()
 
 
 def flag_argument(method: str, name: str, flag: Any) -> bool:
     """True or False, and not something that only counts as one of them."""
-    if not isinstance(flag, bool | np.bool_):
-        raise ConfigError.at(method, f"{name} is {flag!r}; give True or False")
+    require(isinstance(flag, bool | np.bool_), method, f"{name} is {flag!r}; give True or False")
     return bool(flag)
 
 
 def names_argument(method: str, names: Any) -> tuple[str, ...]:
     """Names of columns, each once."""
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
-        raise ConfigError.at(method, f"is {names!r}; give a list of names")
+    is_list = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)
+    require(is_list, method, f"is {names!r}; give a list of names")
     found = tuple(names)
     for name, times in Counter(found).items():
-        if not isinstance(name, str):
-            raise ConfigError.at(method, f"{name!r} is no name; columns are named by texts")
-        if times > 1:
-            raise ConfigError.at(method, f"'{name}' is named twice; a batch has each column once")
+        require(isinstance(name, str), method, f"{name!r} is no name; columns are named by texts")
+        require(times == 1, method, f"'{name}' is named twice; a batch has each column once")
     return found
 
 
 def mapping_argument(method: str, given: Any, example: str) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ConfigError.at(method, f"is {kind_of(given)}; give a dict, such as {example}")
+    require(isinstance(given, Mapping), method, f"is {kind_of(given)}; give a dict, such as {example}")
     names_argument(method, list(given))
     return dict(given)
 
 
 def function_argument(fn: Callable[..., Any], seed: int | None, is_by_row: bool) -> Callable[..., Any]:
     """A function that can be called with what a map gives it."""
-    if not callable(fn):
-        raise ConfigError.at("map", f"is {fn!r}; give a function")
+    require(callable(fn), "map", f"is {fn!r}; give a function")
     what = "a row" if is_by_row else "a batch"
     given = [what] if seed is None else [what, "a generator"]
     try:

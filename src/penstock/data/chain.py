@@ -8,13 +8,20 @@ from typing import Any
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
-from penstock.data.arguments import flag_argument, kind_of, number_argument, own_words, whole_argument
+from penstock.data.arguments import (
+    flag_argument,
+    kind_of,
+    number_argument,
+    own_words,
+    require,
+    whole_argument,
+)
 from penstock.data.cut import CostCut, CostRules, RowCut
 from penstock.data.map_rows import MapStep
 from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
 from penstock.data.quality import ShuffleQuality
-from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, LengthCost, cost_of_expression
+from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
@@ -164,28 +171,22 @@ def cut_of(
     if cost is None:
         of_cost = {"limit": limit, "oversize": oversize, "max_rows": max_rows, "null_cost": null_cost}
         for name, value in of_cost.items():
-            if value not in (None, Oversize.alone):
-                raise ConfigError.at(
-                    "batch", f"{name} counts only with cost=, the column that tells what a row costs"
-                )
+            advice = f"{name} counts only with cost=, the column that tells what a row costs"
+            require(value in (None, Oversize.alone), "batch", advice)
         advice = "give the number of rows, at least one, or cost= and limit="
         return ByRows(whole_argument("batch", rows, advice), drop_remainder)
-    if rows is not None:
-        raise ConfigError.at(
-            "batch", "rows and cost say different things; give max_rows to bound the rows too"
-        )
+    advice = "rows and cost say different things; give max_rows to bound the rows too"
+    require(rows is None, "batch", advice)
     found = _cost_of(cost, source)
     if limit is None or not math.isfinite(limit := number_argument("batch", "limit", limit)):
         raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
-    if oversize not in list(Oversize):
-        raise ConfigError.at("batch", f"oversize is {oversize!r}; {hint(str(oversize), list(Oversize))}")
+    known = list(Oversize)
+    require(oversize in known, "batch", f"oversize is {oversize!r}; {hint(str(oversize), known)}")
     if max_rows is not None:
         max_rows = whole_argument("batch", max_rows, "max_rows is a number of rows, at least one")
     if null_cost is not None:
-        if isinstance(found, LengthCost):
-            raise ConfigError.at(
-                "batch", "null_cost counts only with a column of costs; no length is ever missing"
-            )
+        advice = "null_cost counts only with a column of costs; no length is ever missing"
+        require(isinstance(found, ColumnCost), "batch", advice)
         null_cost = number_argument("batch", "null_cost", null_cost)
     try:
         return ByCost(found, CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder))

@@ -15,6 +15,7 @@ from penstock.data.arguments import (
     mapping_argument,
     names_argument,
     own_words,
+    require,
     size_argument,
     whole_argument,
 )
@@ -66,20 +67,17 @@ class Dataset:
     def columns(self, names: Sequence[str]) -> "Dataset":
         """Read only these columns, in this order."""
         names = names_argument("columns", names)
-        if not names:
-            raise ConfigError.at("columns", "is empty; give a list of names")
-        if self._chain.maps:
-            raise ConfigError.at(
-                "columns", "stands after map; call it before, or return fewer columns from the map"
-            )
+        require(names, "columns", "is empty; give a list of names")
+        advice = "call it before, or return fewer columns from the map"
+        require(not self._chain.maps, "columns", f"stands after map; {advice}")
         self.check_names(names)
         return self._with(columns=names)
 
     def fill_nulls(self, values: Mapping[str, Any] | None = None, **more: Any) -> "Dataset":
         """Take these values where columns have none: `.fill_nulls(age=0)`, or a mapping of column to value."""
         fills = {**mapping_argument("fill_nulls", values or {}, "{'age': 0}"), **more}
-        if self._chain.maps:
-            raise ConfigError.at("fill_nulls", "stands after map, which nulls have reached; call it before")
+        advice = "stands after map, which nulls have reached; call it before"
+        require(not self._chain.maps, "fill_nulls", advice)
         self.check_names(list(fills))
         for name, value in fills.items():
             kind: Any = self.schema.field(name).type
@@ -100,14 +98,11 @@ class Dataset:
             raise ConfigError.at(
                 "shard", f"this is shard {self._chain.shard.index} of {self._chain.shard.count} already"
             )
-        if self._chain.take_rows or self._chain.take_batches or self._chain.take_in_all:
-            raise ConfigError.at(
-                "shard", "stands after take; call it before, so that each shard takes its own"
-            )
+        is_taken = self._chain.take_rows or self._chain.take_batches or self._chain.take_in_all
+        require(not is_taken, "shard", "stands after take; call it before, so that each shard takes its own")
         for number in (index, count):
-            if not is_whole(number):
-                advice = "give the index, counted from 0, and the number of shards"
-                raise ConfigError.at("shard", f"{number!r} is no whole number; {advice}")
+            advice = "give the index, counted from 0, and the number of shards"
+            require(is_whole(number), "shard", f"{number!r} is no whole number; {advice}")
         try:
             return self._with(shard=Shard(int(index), int(count)))
         except ValueError as error:
@@ -134,10 +129,9 @@ class Dataset:
 
         The buffer is in bytes, such as "64MiB"; the order follows from the data, the seed, the epoch and the buffer.
         """
-        if self._chain.shuffling is not None:
-            raise ConfigError.at("shuffle", "the rows are shuffled already")
-        if self._chain.cut is not None or self._chain.take_in_all is not None:
-            raise ConfigError.at("shuffle", "stands after batch or take; it mixes rows, so call it before")
+        require(self._chain.shuffling is None, "shuffle", "the rows are shuffled already")
+        is_before = self._chain.cut is None and self._chain.take_in_all is None
+        require(is_before, "shuffle", "stands after batch or take; it mixes rows, so call it before")
         seed = whole_argument("shuffle", seed, "give a whole number", at_least=None, name="seed")
         return self._with(shuffling=Shuffling(size_argument("shuffle", buffer), seed))
 
@@ -161,12 +155,9 @@ class Dataset:
         alone is a batch of its own ("alone"), an "error", or left out ("drop"); `max_rows` bounds the rows of a
         batch, and `null_cost` is the cost of a row that has none.
         """
-        if self._chain.cut is not None:
-            raise ConfigError.at("batch", "there are batches already")
-        if self._chain.take_in_all is not None:
-            raise ConfigError.at(
-                "batch", "stands after epochs and take; call take before epochs, or after batch"
-            )
+        require(self._chain.cut is None, "batch", "there are batches already")
+        advice = "stands after epochs and take; call take before epochs, or after batch"
+        require(self._chain.take_in_all is None, "batch", advice)
         cut = cut_of(
             self._chain.source,
             rows,
@@ -190,8 +181,8 @@ class Dataset:
             seed = whole_argument("map", seed, "give a whole number", at_least=None, name="seed")
         rows = flag_argument("map", "rows", rows)
         fn = function_argument(fn, seed, rows)
-        if self._chain.cut is None and not rows:
-            raise ConfigError.at("map", "there are no batches yet; call .batch before it, or give rows=True")
+        advice = "there are no batches yet; call .batch before it, or give rows=True"
+        require(self._chain.cut is not None or rows, "map", advice)
         step = MapStep(fn, seed, rows, len(self._chain.maps))
         return self._with(maps=(*self._chain.maps, step))
 
@@ -220,20 +211,17 @@ class Dataset:
 
     def to_arrow(self) -> "Dataset":
         """Give Arrow record batches."""
-        if self._chain.cut is None:
-            raise ConfigError.at("to_arrow", "record batches are batches; call .batch before it")
+        require(self._chain.cut, "to_arrow", "record batches are batches; call .batch before it")
         return Dataset(self._chain, Form.ARROW)
 
     def to_torch(self) -> "TorchDataset":
         """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
         try:
-            torch_dataset = import_module("penstock.tensors.dataset").TorchDataset
+            module = import_module("penstock.tensors.dataset")
         except ImportError as error:
-            raise ConfigError.at(
-                "to_torch", f"torch cannot be imported ({error}); see docs/install.md"
-            ) from error
-
-        return torch_dataset(self._chain)  # type: ignore[no-any-return]
+            problem = f"torch cannot be imported ({error}); see docs/install.md"
+            raise ConfigError.at("to_torch", problem) from error
+        return module.TorchDataset(self._chain)  # type: ignore[no-any-return]
 
     def to_tf(self) -> Any:
         """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
