@@ -14,17 +14,8 @@ from penstock.config.errors import DataError
 from penstock.features.arrow_input import cells_of
 from penstock.features.text import Text
 
-INTEGER_TYPES = [
-    pa.int8(),
-    pa.int16(),
-    pa.int32(),
-    pa.int64(),
-    pa.uint8(),
-    pa.uint16(),
-    pa.uint32(),
-    pa.uint64(),
-]
-
+SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
 
 
@@ -38,7 +29,7 @@ def plain(array):
     return texts, cells.lengths.tolist()
 
 
-@pytest.mark.parametrize("kind", INTEGER_TYPES, ids=str)
+@pytest.mark.parametrize("kind", [*SIGNED, *UNSIGNED], ids=str)
 def test_integers_of_every_width(kind):
     array = pa.array([9, 1, None, 3], kind)
 

@@ -130,28 +130,20 @@ def test_a_label_is_a_number_even_if_a_feature_reads_its_column_as_text(one_feat
 TABLE = TableSpec("t", num_rows=10, dim=4)
 
 
+def sparse(values, lengths, weights=None):
+    return Given(SparseColumn(np.array(values), np.array(lengths, np.int32), weights), TABLE)
+
+
 @pytest.mark.parametrize(
     ("feature", "problem"),
     [
-        (
-            Given(SparseColumn(np.array([1]), np.array([1], np.int32)), TABLE),
-            "feature 'g': has lengths of 1 rows; the batch has 2",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([1, 1], np.int32)), TABLE),
-            "feature 'g': lengths count 2 values (none below 0), found 1",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([2, -1], np.int32)), TABLE),
-            "feature 'g': lengths count 1 values (none below 0), found 1",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([1, 0], np.int32), np.ones(2, np.float32)), TABLE),
-            "feature 'g': has 1 values and 2 weights",
-        ),
+        (sparse([1], [1]), "has lengths of 1 rows; the batch has 2"),
+        (sparse([1], [1, 1]), "lengths count 2 values (none below 0), found 1"),
+        (sparse([1], [2, -1]), "lengths count 1 values (none below 0), found 1"),
+        (sparse([1], [1, 0], np.ones(2, np.float32)), "has 1 values and 2 weights"),
         (
             Given(DenseColumn(np.ones((2, 3), np.float32)), width=2),
-            "feature 'g': gave an array of shape (2, 3); expected (2, 2)",
+            "gave an array of shape (2, 3); expected (2, 2)",
         ),
     ],
 )
@@ -159,7 +151,7 @@ def test_a_feature_that_gives_a_broken_column_is_named(feature, problem):
     with pytest.raises(DataError) as caught:
         Parser([feature]).parse(batch_of(g=[1, 2]))
 
-    assert str(caught.value) == problem
+    assert str(caught.value) == f"feature 'g': {problem}"
 
 
 NUMBERS_ONLY = """

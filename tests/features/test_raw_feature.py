@@ -100,14 +100,6 @@ def test_a_number_equal_to_a_boundary_falls_on_it_in_either_precision(one_featur
     assert ids(feature, ["0.1", "0.3", "0.7"]) == ([1, 2, 3], [1, 1, 1])
 
 
-def test_boundaries_take_several_numbers_and_large_integers(one_feature):
-    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, separator=",")
-    large = one_feature("raw_feature", "FG_NORMAL", boundaries=[2.0**40, 2.0**40 + 1], embedding_dim=4)
-
-    assert ids(feature, ["0,1,2", "3"]) == ([0, 1, 2, 2], [3, 1])
-    assert ids(large, [2**40 - 1, 2**40, 2**40 + 1]) == ([0, 1, 2], [1, 1, 1])
-
-
 def test_encoded_numbers_with_boundaries_are_ids_already(one_feature):
     feature = one_feature("raw_feature", "FG_NONE", boundaries=[10, 20], embedding_dim=4)
 

@@ -92,11 +92,6 @@ def test_a_moved_batch_knows_its_sizes_without_looking_at_the_device():
     assert moved.num_rows == 2
 
 
-def test_pinning_without_an_accelerator_changes_nothing(batch):
-    if not torch.accelerator.is_available():
-        assert batch.pin_memory() is batch
-
-
 def test_rows_and_bytes(batch):
     assert batch.num_rows == 2
     assert batch.nbytes == sum(

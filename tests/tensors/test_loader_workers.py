@@ -147,13 +147,6 @@ def test_a_place_means_the_same_for_any_number_of_workers(kept, before, after, e
     assert taken + [plain(batch) for batch in second] == expected
 
 
-def test_without_workers_the_time_of_parsing_is_known(kept):
-    epoch_of(kept[0])
-
-    assert kept[0].spent.function > 0
-    assert kept[0].spent.beside > 0
-
-
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
