@@ -62,16 +62,6 @@ def over(stage, sizes):
     return stage
 
 
-def test_results_come_with_their_batches():
-    with mapped([3, 2], functions.described, 1) as stage:
-        pairs = list(stage)
-
-    assert [batch for _, batch in pairs] == list(stream_of_sizes([3, 2]))
-    assert [result["doubled"].tolist() for result, _ in pairs] == [[0, 2, 4], [6, 8]]
-    assert [result["backwards"].tolist() for result, _ in pairs] == [[2, 1, 0], [4, 3]]
-    assert [result["words"] for result, _ in pairs] == ["word 0 word 1 word 2", "word 3 word 4"]
-
-
 @settings(max_examples=20)
 @given(sizes=st.lists(st.integers(0, 40), max_size=8), epoch=st.integers(0, 3), data=st.data())
 def test_any_stop_point_in_any_epoch(numbers, sizes, epoch, data):

@@ -68,15 +68,6 @@ def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> No
     stage.close()
 
 
-def test_a_new_epoch_drops_what_was_made_ahead() -> None:
-    share = Share("prefetch", 10_000)
-    with Prefetch(stream_of_sizes([10] * 5), share) as stage:
-        take(stage, 1)
-        stage.set_epoch(2)
-        assert share.held_bytes == 0
-        assert flat(stage) == list(range(2000, 2050))
-
-
 def test_what_is_held_of_a_loop_that_was_left_is_given_back() -> None:
     share = Share("prefetch", 20)
     with Prefetch(stream_of_sizes([10] * 6), share, num_bytes=lambda _: 10, hold_handed_out=True) as stage:

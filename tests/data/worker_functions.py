@@ -5,24 +5,11 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-
-
-def described(batch: pa.RecordBatch) -> dict[str, Any]:
-    """An array that is new, one that is a view of the batch, one that is strided, one that repeats, and a text."""
-    numbers = batch.column("number").to_numpy()
-    return {
-        "doubled": numbers * 2,
-        "numbers": numbers,
-        "backwards": numbers[::-1],
-        "ones": np.broadcast_to(np.ones(1, np.int32), len(numbers)),
-        "words": " ".join(batch.column("word").to_pylist()),
-    }
 
 
 def numbers_of(batch: pa.RecordBatch) -> list[int]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar, cast
@@ -100,7 +101,14 @@ def _read_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"there is no such file{_similar(path)}", str(path)) from None
+        names: dict[str, str] = {}
+        with suppress(OSError):
+            names = {
+                each.stem: each.name for each in path.parent.iterdir() if each.suffix in SYNTAX_OF_SUFFIX
+            }
+        near = nearest_name(path.stem, names)
+        guess = f"; did you mean '{names[near]}'?" if near else ""
+        raise ConfigError(f"there is no such file{guess}", str(path)) from None
     except IsADirectoryError:
         raise ConfigError("is a directory; expected a run file", str(path)) from None
     except UnicodeDecodeError as error:
@@ -110,15 +118,3 @@ def _read_file(path: Path) -> str:
     if not text.strip():
         raise ConfigError("is empty", str(path))
     return text
-
-
-def _similar(path: Path) -> str:
-    """The name in the same folder that the user may have meant."""
-    try:
-        names = {
-            entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in SYNTAX_OF_SUFFIX
-        }
-    except OSError:
-        return ""
-    near = nearest_name(path.stem, names)
-    return f"; did you mean '{names[near]}'?" if near else ""

@@ -130,6 +130,7 @@ class Ignored:
     """The field is accepted and has no effect; it is listed once, and is an error in strict mode."""
 
     reason: str
+    note = property(lambda self: f"Ignored: {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class Later:
     what: str
     harmless: bool = False
     values: tuple[str, ...] = ()
+    note = property(lambda self: f"Not available yet: {self.what}.")
 
     def is_asked_for(self, value: object, default: object) -> bool:
         return value in self.values if self.values else value != default
@@ -154,6 +156,7 @@ class Refused:
     """Writing the field is an error."""
 
     reason: str
+    note = property(lambda self: f"Cannot be used: {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,7 @@ class Legacy:
     """The field works, with a warning that names the key to use instead."""
 
     new_name: str
+    note = property(lambda self: f"Old name; use {self.new_name} instead.")
 
 
 Marker = Ignored | Later | Refused | Legacy

@@ -1,6 +1,5 @@
 """A Dataset as a tf.data.Dataset; needs TensorFlow, which is an extra."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -8,18 +7,6 @@ import penstock
 from tests.data.dataset.samples import numbered
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is an extra: pip install 'penstock[tf]'")
-
-
-def test_types_and_shapes_are_those_of_the_columns():
-    assert numbered(5).batch(2).to_tf().element_spec == {
-        "x": tf.TensorSpec((None, 2), tf.float32),
-        "y": tf.TensorSpec((None,), tf.int64),
-    }
-    assert numbered(5).batch(2, drop_remainder=True).to_tf().element_spec["x"].shape == (2, 2)
-    assert numbered(5).to_tf().element_spec == {
-        "x": tf.TensorSpec((2,), tf.float32),
-        "y": tf.TensorSpec((), tf.int64),
-    }
 
 
 def test_texts_lists_and_times():
@@ -66,17 +53,3 @@ def test_what_a_map_gives_back_is_seen_from_the_first_batch():
 def test_the_number_of_batches_is_known():
     assert numbered(5).batch(2).epochs(3).to_tf().cardinality() == 9
     assert numbered(5).batch(2).epochs().to_tf().cardinality() == tf.data.UNKNOWN_CARDINALITY
-
-
-def test_a_model_learns_from_it():
-    features = np.random.default_rng(0).normal(size=(512, 3)).astype(np.float32)
-    labels = (features @ [1.0, -2.0, 0.5]).astype(np.float32)
-    dataset = penstock.from_arrays({"x": features, "y": labels}).shuffle("1MiB").batch(32).to_tf()
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="zeros")])
-    model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
-
-    losses = model.fit(dataset.map(lambda batch: (batch["x"], batch["y"])), epochs=3, verbose=0).history[
-        "loss"
-    ]
-
-    assert losses[-1] < 1e-3 < losses[0]
