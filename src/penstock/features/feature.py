@@ -17,15 +17,10 @@ from penstock.features.sections import FgMode, ParsingSection
 from penstock.features.sections.types import IdFeature, RawFeature
 
 Int64Array = NDArray[np.int64]
-
 Int32Array = NDArray[np.int32]
-
 Float32Array = NDArray[np.float32]
-
 Float64Array = NDArray[np.float64]
-
 BoolArray = NDArray[np.bool_]
-
 NumberArray = NDArray[Any]
 
 
@@ -145,7 +140,6 @@ class Feature(Protocol):
 
 
 _SIDES = ("user", "item", "context")
-
 _LATER_SIDES = ("feature", "const")
 
 

@@ -101,24 +101,27 @@ _LONGEST = 1000
 
 Formula = Callable[[Mapping[str, Float64Array]], Float64Array]
 
+_NUMPY_NAMES = (
+    "abs",
+    "ceil",
+    "exp",
+    "floor",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "round",
+    "sign",
+    "sqrt",
+    "tanh",
+)
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "abs": (1, np.abs),
-    "ceil": (1, np.ceil),
-    "exp": (1, np.exp),
-    "floor": (1, np.floor),
+    **{name: (1, getattr(np, name)) for name in _NUMPY_NAMES},
     "ln": (1, np.log),
-    "log": (1, np.log),
-    "log10": (1, np.log10),
-    "log1p": (1, np.log1p),
-    "log2": (1, np.log2),
     "max": (2, np.maximum),
     "min": (2, np.minimum),
     "pow": (2, np.power),
-    "round": (1, np.round),
     "sigmoid": (1, lambda x: 1.0 / (1.0 + np.exp(-x))),
-    "sign": (1, np.sign),
-    "sqrt": (1, np.sqrt),
-    "tanh": (1, np.tanh),
 }
 """Functions of a formula, with the number of their arguments."""
 
@@ -171,7 +174,7 @@ def _compile(node: ast.expr, variables: frozenset[str]) -> Formula:
             if len(arguments) != count:
                 raise ValueError(f"{name} takes {count} argument{'s' * (count > 1)}, not {len(arguments)}")
             return _apply(function, arguments, variables)
-    known = ", ".join([*sorted(variables), *FUNCTIONS])
+    known = ", ".join([*sorted(variables), *sorted(FUNCTIONS)])
     raise ValueError(f"'{ast.unparse(node)}' is not understood; known: numbers, + - * / ^, {known}")
 
 
