@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.config.check import key_problems
+from penstock.config.check import KeyCheck
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
 
@@ -28,7 +28,7 @@ def test_a_written_schedule_has_one_rate_for_each_size():
 
 
 def test_tables_cannot_have_an_optimizer_of_ones_own():
-    found = key_problems(
+    found = KeyCheck.of(
         {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}, SparseOptimizer
     ).problems
 
