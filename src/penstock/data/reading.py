@@ -15,7 +15,6 @@ from penstock.data.dataset import Dataset
 from penstock.data.sources import (
     Arrays,
     Files,
-    NumpyFiles,
     Paths,
     Source,
     TFRecords,
@@ -112,8 +111,7 @@ def _files(
         section = ReadingSection(dataset_type=kind, **(options or {}))
     except ValidationError as error:
         raise ConfigError(value_problems(error, ReadingSection)[:1]) from error
-    source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
-    return _dataset(source(name_of_files(files), section, files), columns)
+    return _dataset(Files(name_of_files(files), section, files), columns)
 
 
 def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:

@@ -156,6 +156,12 @@ class Files(Source):
             "of them is named"
         )
 
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        found = self.survey() if self._kind is DatasetType.NumpyDataset else None
+        if not isinstance(found, NumpySurvey) or not found.parts:
+            return {}
+        return _deep({name: array.shape for name, array in found.parts[0].arrays.items()})
+
     def _look(self, columns: Sequence[str] | None) -> Survey:
         with telling_other_formats(self._kind, self.files):
             found = survey(self.reading, self.files, Wanted(columns))
@@ -173,16 +179,6 @@ class Surveyed(Source):
 
     def _look(self, columns: Sequence[str] | None) -> Survey:
         return self._found
-
-
-class NumpyFiles(Files):
-    """NumPy files, whose arrays may have any number of axes."""
-
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        survey = self.survey()
-        if not isinstance(survey, NumpySurvey) or not survey.parts:
-            return {}
-        return _deep({name: array.shape for name, array in survey.parts[0].arrays.items()})
 
 
 @dataclass(eq=False)
