@@ -1,11 +1,12 @@
 """What a row costs, from a column or from the lengths of its sequences."""
 
+import re
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.data.row_cost import SequenceLength, cost_of_expression
 
 NUMBERS = pa.list_(pa.int64())
@@ -90,6 +91,5 @@ EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
     ],
 )
 def test_an_expression_that_means_nothing(text: str, problem: str) -> None:
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         cost_of_expression(text)
-    assert str(refused.value) == f"data_config.sample_cost: {problem}"

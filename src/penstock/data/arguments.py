@@ -131,7 +131,6 @@ _ARGUMENTS = {
     "data_config.max_batch_rows": ".batch(max_rows=)",
     "data_config.batch_cost_size": ".batch(limit=)",
     "data_config.batch_size": ".batch(rows)",
-    "data_config.sample_cost": "batch",
     "data_config.shuffle_buffer": "the buffer of .shuffle(buffer)",
     "data_config.prefetch": "the bytes of .prefetch(num_bytes)",
     "data_config.null_cost": ".batch(null_cost=)",

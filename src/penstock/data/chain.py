@@ -12,7 +12,6 @@ from penstock.data.arguments import (
     flag_argument,
     kind_of,
     number_argument,
-    own_words,
     require,
     whole_argument,
 )
@@ -201,8 +200,10 @@ def _cost_of(cost: Any, source: Source) -> CostOf:
         raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give the name of a column, or {calls}")
     schema = source.survey().columns
     is_column = cost in schema.names or "(" not in cost
-    with own_words():
+    try:
         found = ColumnCost(cost) if is_column else cost_of_expression(cost)
+    except ValueError as error:
+        raise ConfigError.at("batch", str(error)) from error
     for name in found.columns:
         if name not in schema.names:
             raise source.no_column(name)

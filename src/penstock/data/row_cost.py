@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import is_list
@@ -26,36 +26,6 @@ FUNCTIONS = {
 
 _CALL = re.compile(r"\s*(?P<function>\w+)\s*\((?P<names>[^()]*)\)\s*")
 _EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
-
-
-@dataclass(frozen=True, slots=True)
-class CostExpression:
-    function: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """From text; ValueError says what is wrong with it.
-
-        >>> CostExpression.parse("sum_of_lengths(clicks, carts)")
-        CostExpression(function='sum_of_lengths', names=('clicks', 'carts'))
-        """
-        call = _CALL.fullmatch(text)
-        if call is None:
-            raise ValueError(f"'{text}' is no expression over lengths; {_EXAMPLE}")
-        function = call["function"]
-        if function not in FUNCTIONS:
-            raise ValueError(f"there is no function '{function}'; {hint(function, FUNCTIONS)}")
-        names = tuple(name.strip() for name in call["names"].split(","))
-        if not all(names):
-            raise ValueError(f"'{text}' lacks the name of a sequence; {_EXAMPLE}")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"'{text}' names '{twice}' twice")
-        return cls(function, names)
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(self.names)})"
 
 
 ArrowArray = Any
@@ -188,23 +158,21 @@ class ColumnCost:
 class LengthCost:
     """Costs computed from the lengths of sequences; a row without a sequence costs nothing."""
 
-    expression: CostExpression
+    function: str
+    name: str
+    """The expression."""
     lengths: tuple[SequenceLength, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(length.column for length in self.lengths))
 
-    @property
-    def name(self) -> str:
-        return str(self.expression)
-
     def check(self, schema: pa.Schema) -> None:
         for length in self.lengths:
             length.check(schema)
 
     def of(self, batch: pa.RecordBatch) -> Costs:
-        combine = _COMBINE[self.expression.function]
+        combine = _COMBINE[self.function]
         return reduce(combine, (length.of(batch) for length in self.lengths))
 
 
@@ -213,14 +181,26 @@ CostOf: TypeAlias = ColumnCost | LengthCost
 
 
 def cost_of_expression(expression: str, sequences: Mapping[str, SequenceLength] | None = None) -> LengthCost:
-    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`.
+    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`; ValueError says what is wrong with it.
 
     `sequences` tells what a name of the expression stands for; another name is a column of lists, or of texts
     with `;` between their steps.
+
+    >>> cost_of_expression("sum_of_lengths(clicks,carts)").name
+    'sum_of_lengths(clicks, carts)'
     """
-    try:
-        parsed = CostExpression.parse(expression)
-    except ValueError as error:
-        raise ConfigError.at("data_config.sample_cost", str(error)) from error
+    call = _CALL.fullmatch(expression)
+    if call is None:
+        raise ValueError(f"'{expression}' is no expression over lengths; {_EXAMPLE}")
+    function = call["function"]
+    if function not in FUNCTIONS:
+        raise ValueError(f"there is no function '{function}'; {hint(function, FUNCTIONS)}")
+    names = [name.strip() for name in call["names"].split(",")]
+    if not all(names):
+        raise ValueError(f"'{expression}' lacks the name of a sequence; {_EXAMPLE}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{expression}' names '{twice}' twice")
     known = sequences or {}
-    return LengthCost(parsed, tuple(known.get(name) or SequenceLength(name) for name in parsed.names))
+    lengths = tuple(known.get(name) or SequenceLength(name) for name in names)
+    return LengthCost(function, f"{function}({', '.join(names)})", lengths)
