@@ -8,9 +8,10 @@ A marker stands in `Annotated` and takes effect only when a run file really writ
     fg_encoded: Annotated[bool, Legacy("fg_mode")] = True
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +21,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     ValidationError,
+    create_model,
     model_validator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
@@ -166,6 +168,36 @@ class Legacy:
 
 
 Marker = Ignored | Later | Refused | Legacy
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+def one_of(
+    group: str,
+    kinds: Mapping[str, type[Section]],
+    markers: Mapping[str, Marker] = MappingProxyType({}),
+    outside: Collection[str] = (),
+) -> Callable[[type[AnySection]], type[AnySection]]:
+    """Decorates a section that holds one of several others: a field for each name, exactly one of which is written.
+
+    Names `outside` the group are fields that are refused, and are not offered where a choice is missing.
+    """
+
+    def add(section: type[AnySection]) -> type[AnySection]:
+        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+        fields |= {name: (Annotated[kinds[name] | None, marker], None) for name, marker in markers.items()}
+        made: type[AnySection] = create_model(
+            section.__name__,
+            __base__=section,
+            __module__=section.__module__,
+            __doc__=section.__doc__,
+            **fields,
+        )
+        made.one_of = {group: tuple(name for name in kinds if name not in outside), **section.one_of}
+        made.required_one_of = (group, *section.required_one_of)
+        return made
+
+    return add
 
 
 # --- Types of values that many sections share ----------------------------------------------------------------

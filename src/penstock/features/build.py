@@ -8,18 +8,13 @@ from typing import Any
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.registry import Registry
 from penstock.features.feature import Feature
-from penstock.features.sections import FeatureConfig, FgMode, ParsingSection, named_features
+from penstock.features.sections import FEATURES, FeatureConfig, FgMode, ParsingSection, named_features
 
 Builder = Callable[[Any, ParsingSection], Feature]
 
 FEATURE_TYPES: Registry[Builder] = Registry(
-    "feature type",
-    {
-        "id_feature": "penstock.features.id_feature:build_id_feature",
-        "raw_feature": "penstock.features.raw_feature:build_raw_feature",
-    },
+    "feature type", {name: row.path for name, row in FEATURES.items() if row.path}
 )
-"""Types of features by their name in the run file."""
 
 _AVAILABLE_MODES = (FgMode.FG_NONE, FgMode.FG_NORMAL)
 _logger = logging.getLogger(__name__)

@@ -6,13 +6,13 @@ A section knows the class that does the work, its arguments, where it can run an
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from penstock.config.errors import Problem
 from penstock.config.registry import CustomPart
-from penstock.config.section import Ignored, Refused, Section
+from penstock.config.section import Ignored, Refused, Section, one_of
 from penstock.optim.sections.schedules import (
     LearningRate,
     MomentDecay,
@@ -151,30 +151,21 @@ class CustomOptimizer(CustomPart):
     """Base learning rate."""
 
 
+DENSE_OPTIMIZERS: Mapping[str, type[Section]] = {
+    "sgd_optimizer": SGDOptimizer,
+    "adagrad_optimizer": AdagradOptimizer,
+    "adam_optimizer": AdamOptimizer,
+    "adamw_optimizer": AdamWOptimizer,
+    "adadelta_optimizer": AdadeltaOptimizer,
+    "rmsprop_optimizer": RMSpropOptimizer,
+    "custom_optimizer": CustomOptimizer,
+}
+"""The optimizers of everything that is not an embedding table, by the name of their section."""
+
+
+@one_of("optimizer", DENSE_OPTIMIZERS)
 class DenseOptimizerOptions(ScheduleOptions):
     """One dense optimizer and its schedule."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "optimizer": (
-            "sgd_optimizer",
-            "adagrad_optimizer",
-            "adam_optimizer",
-            "adamw_optimizer",
-            "adadelta_optimizer",
-            "rmsprop_optimizer",
-            "custom_optimizer",
-        ),
-        **ScheduleOptions.one_of,
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
-
-    sgd_optimizer: SGDOptimizer | None = None
-    adagrad_optimizer: AdagradOptimizer | None = None
-    adam_optimizer: AdamOptimizer | None = None
-    adamw_optimizer: AdamWOptimizer | None = None
-    adadelta_optimizer: AdadeltaOptimizer | None = None
-    rmsprop_optimizer: RMSpropOptimizer | None = None
-    custom_optimizer: CustomOptimizer | None = None
 
 
 def _pattern(text: str) -> str:
@@ -379,49 +370,41 @@ class FusedRMSpropOptimizer(FusedOptions):
     """Pull of the weights towards 0."""
 
 
+SPARSE_OPTIMIZERS: Mapping[str, type[Section]] = {
+    "sgd_optimizer": FusedSGDOptimizer,
+    "adagrad_optimizer": FusedAdagradOptimizer,
+    "adam_optimizer": FusedAdamOptimizer,
+    "lars_sgd_optimizer": FusedLarsSGDOptimizer,
+    "lamb_optimizer": FusedLAMBOptimizer,
+    "partial_rowwise_lamb_optimizer": FusedPartialRowWiseLAMBOptimizer,
+    "partial_rowwise_adam_optimizer": FusedPartialRowWiseAdamOptimizer,
+    "rowwise_adagrad_optimizer": FusedRowWiseAdagradOptimizer,
+    "adadelta_optimizer": FusedAdadeltaOptimizer,
+    "rmsprop_optimizer": FusedRMSpropOptimizer,
+    "custom_optimizer": CustomOptimizer,
+}
+"""The optimizers of embedding tables, by the name of their section."""
+
+_REFUSED = {
+    "custom_optimizer": Refused(
+        "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
+    )
+}
+
+
+@one_of("optimizer", SPARSE_OPTIMIZERS, _REFUSED, outside=_REFUSED)
 class SparseOptimizer(ScheduleOptions):
     """How embedding tables learn."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "optimizer": (
-            "sgd_optimizer",
-            "adagrad_optimizer",
-            "adam_optimizer",
-            "lars_sgd_optimizer",
-            "lamb_optimizer",
-            "partial_rowwise_lamb_optimizer",
-            "partial_rowwise_adam_optimizer",
-            "rowwise_adagrad_optimizer",
-            "adadelta_optimizer",
-            "rmsprop_optimizer",
-        ),
-        **ScheduleOptions.one_of,
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
-
-    sgd_optimizer: FusedSGDOptimizer | None = None
-    adagrad_optimizer: FusedAdagradOptimizer | None = None
-    rowwise_adagrad_optimizer: FusedRowWiseAdagradOptimizer | None = None
-    adam_optimizer: FusedAdamOptimizer | None = None
-    lars_sgd_optimizer: FusedLarsSGDOptimizer | None = None
-    lamb_optimizer: FusedLAMBOptimizer | None = None
-    partial_rowwise_lamb_optimizer: FusedPartialRowWiseLAMBOptimizer | None = None
-    partial_rowwise_adam_optimizer: FusedPartialRowWiseAdamOptimizer | None = None
-    adadelta_optimizer: FusedAdadeltaOptimizer | None = None
-    rmsprop_optimizer: FusedRMSpropOptimizer | None = None
-    custom_optimizer: Annotated[
-        CustomOptimizer | None,
-        Refused(
-            "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
-        ),
-    ] = None
 
     def problems(self, device_type: str) -> Iterator[Problem]:
         """Why tables cannot be trained so on this kind of device ('cpu', 'cuda'), and what to use instead."""
         chosen = self.chosen("optimizer")
         if chosen is None:
-            fields = [(name, type(self).model_fields[name].annotation) for name in self.one_of["optimizer"]]
-            everywhere = [name for name, kind in fields if (own := get_args(kind)[0]).kernel and own.on_cpu]
+            everywhere = [
+                name
+                for name, kind in SPARSE_OPTIMIZERS.items()
+                if issubclass(kind, FusedOptions) and kind.kernel and kind.on_cpu
+            ]
             yield Problem(SPARSE_PATH, f"choose an optimizer: {', '.join(everywhere)}")
             return
         for key, message in chosen[1].device_problems(device_type):
