@@ -91,8 +91,8 @@ class Rank:
         self.budget = MemoryBudget(64 * MIB)
         share_data_path(
             self.budget,
-            {"": source.survey},
-            shuffle_bytes=shuffle_bytes_of(source.survey, case.window_rows),
+            {"": source.scanned},
+            shuffle_bytes=shuffle_bytes_of(source.scanned, case.window_rows),
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )

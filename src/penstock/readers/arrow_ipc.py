@@ -24,8 +24,8 @@ from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, ends_checksum, fingerprint
 from penstock.readers.leasing import RollingLease
 from penstock.readers.origin import ROW_FIELD
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
 from penstock.runtime.budget import Share
 
 _PART_BYTES, _MIN_PART_BYTES = 8 * MIB, 64 * KIB
@@ -56,7 +56,7 @@ class IpcBatch:
 
 
 @dataclass(frozen=True)
-class IpcSurvey(Survey):
+class ScannedIpc(ScannedFiles):
     """What the headers of all messages and a few record batches show."""
 
     files: tuple[DataFile, ...]
@@ -98,7 +98,7 @@ class IpcSurvey(Survey):
         return self.packed_bytes + 2 * max(sizes)
 
     @cached_property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         return self._share_bytes(_MIN_PART_BYTES)
 
     @cached_property
@@ -117,11 +117,11 @@ class IpcSurvey(Survey):
         return IpcDecoder(self, share)
 
 
-def survey_ipc(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+def scan_ipc(
+    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
     files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+    wanted: ReadRequest,
+) -> ScannedFiles:
     """Read the headers of all messages, and a record batch of a few files."""
     columns, schema, first_path = wanted.columns, None, files[0].path
     messages: list[list[Message]] = []
@@ -160,7 +160,7 @@ def survey_ipc(
                 batches.append(IpcBatch(file_index, index, first_row, *sizes))
             first_row += num_rows
     sizes_of_rows = max(1, mean_bytes), max(1, max_bytes)
-    return IpcSurvey(tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), *sizes_of_rows)
+    return ScannedIpc(tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), *sizes_of_rows)
 
 
 class _Probe(NamedTuple):
@@ -205,15 +205,15 @@ def _num_bytes(array: Any, given_type: Any) -> int:
 class IpcDecoder(BlockDecoder):
     """The open file, and the bytes of the rows in work and of those before."""
 
-    def __init__(self, survey: IpcSurvey, share: Share) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedIpc, share: Share) -> None:
+        self._scanned = scanned
         self._share = share
         # With this for every record batch or part, any two neighbours fit.
-        self._limit_bytes = (share.limit_bytes - survey.packed_bytes) // 2
+        self._limit_bytes = (share.limit_bytes - scanned.packed_bytes) // 2
         self._lease = RollingLease(share)
         self._opened: tuple[int, OpenIpc] | None = None
-        for batch in survey.batches:
-            num_bytes = batch.decoded_bytes if batch.is_whole else survey.max_row_bytes
+        for batch in scanned.batches:
+            num_bytes = batch.decoded_bytes if batch.is_whole else scanned.max_row_bytes
             if batch.dictionary_bytes + num_bytes > self._limit_bytes:
                 raise self._too_large(batch, batch.decoded_bytes)
 
@@ -224,17 +224,17 @@ class IpcDecoder(BlockDecoder):
             self._opened = None
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        batch = self._survey.batches[block]
-        with reading_ipc(self._survey.files[batch.file_index].path):
+        batch = self._scanned.batches[block]
+        with reading_ipc(self._scanned.files[batch.file_index].path):
             yield from (self._whole if batch.is_whole else self._parts)(batch, first_row, end_row)
 
     def _whole(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Views of a record batch that is decoded whole."""
         retained_bytes = batch.dictionary_bytes + batch.decoded_bytes
-        packed_bytes = min(batch.body_bytes, self._survey.packed_bytes)
+        packed_bytes = min(batch.body_bytes, self._scanned.packed_bytes)
         self._lease.move_on(packed_bytes + retained_bytes, retained_bytes)
         opened = self._open(batch.file_index)
-        rows = opened.read_batch(batch.index, self._survey.schema.names, is_whole=True)
+        rows = opened.read_batch(batch.index, self._scanned.schema.names, is_whole=True)
         opened.give_back_pages()
         num_bytes = batch.dictionary_bytes + self._num_bytes(rows)
         if num_bytes > retained_bytes:
@@ -246,16 +246,16 @@ class IpcDecoder(BlockDecoder):
         part_rows = max(1, _PART_BYTES * rows.num_rows // max(1, num_bytes))
         for first in range(first_row, end_row, part_rows):
             part = rows.slice(first, min(part_rows, end_row - first))
-            yield with_types(part, self._survey.schema)
+            yield with_types(part, self._scanned.schema)
 
     def _parts(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Rows that are copied out of the map, as many at a time as fit."""
-        survey = self._survey
+        scanned = self._scanned
         limit_bytes = self._limit_bytes - batch.dictionary_bytes
         part_bytes = min(_PART_BYTES, limit_bytes)
         opened = self._open(batch.file_index)
-        rows = opened.read_batch(batch.index, survey.schema.names)
-        part_rows = max(1, part_bytes // survey.max_row_bytes)
+        rows = opened.read_batch(batch.index, scanned.schema.names)
+        part_rows = max(1, part_bytes // scanned.max_row_bytes)
         while first_row < end_row:
             num_rows = min(part_rows, end_row - first_row)
             while (
@@ -264,21 +264,21 @@ class IpcDecoder(BlockDecoder):
                 num_rows //= 2
             if num_bytes > limit_bytes:
                 raise BudgetExceeded(
-                    f"{survey.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
+                    f"{scanned.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
                     f"{format_size(num_bytes)}, and two such rows must fit, but {self._share.name} may hold "
                     f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
                 )
             leased_bytes = batch.dictionary_bytes + num_bytes
             self._lease.move_on(leased_bytes, leased_bytes)
             arrays = []
-            for array, field in zip(rows.columns, survey.schema, strict=True):
+            for array, field in zip(rows.columns, scanned.schema, strict=True):
                 arrays.append(_copied(array.slice(first_row, num_rows), field.type))
                 opened.give_back_pages()
-            yield pa.RecordBatch.from_arrays(arrays, schema=survey.schema)
+            yield pa.RecordBatch.from_arrays(arrays, schema=scanned.schema)
             first_row += num_rows
 
     def _num_bytes(self, rows: pa.RecordBatch) -> int:
-        pairs = zip(rows.columns, self._survey.schema, strict=True)
+        pairs = zip(rows.columns, self._scanned.schema, strict=True)
         return sum(_num_bytes(array, field.type) for array, field in pairs)
 
     def _open(self, file_index: int) -> OpenIpc:
@@ -287,18 +287,18 @@ class IpcDecoder(BlockDecoder):
             if self._opened is not None:
                 self._opened[1].close()
                 self._opened = None
-            opened = OpenIpc(self._survey.files[file_index], self._survey.messages[file_index])
+            opened = OpenIpc(self._scanned.files[file_index], self._scanned.messages[file_index])
             self._opened = file_index, opened
         return self._opened[1]
 
     def _too_large(self, batch: IpcBatch, num_bytes: int) -> BudgetExceeded:
-        how, needed_bytes = "is read some rows at a time", self._survey.least_bytes
+        how, needed_bytes = "is read some rows at a time", self._scanned.min_bytes
         if batch.is_whole:
             how = "is decoded whole, beside the one before it"
-            needed_bytes = self._survey.packed_bytes + 2 * (batch.dictionary_bytes + num_bytes)
+            needed_bytes = self._scanned.packed_bytes + 2 * (batch.dictionary_bytes + num_bytes)
         return BudgetExceeded(
-            f"{self._survey.files[batch.file_index].path}: record batch {batch.index} has {format_size(num_bytes)} and "
-            f"{how}, which needs {format_size(needed_bytes)}, but {self._share.name} may hold "
+            f"{self._scanned.files[batch.file_index].path}: record batch {batch.index} has {format_size(num_bytes)} "
+            f"and {how}, which needs {format_size(needed_bytes)}, but {self._share.name} may hold "
             f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
             "smaller record batches (penstock rewrite)"
         )

@@ -7,12 +7,12 @@ class RollingLease:
     """Leases the block in work, and of the one before it what may still be in use as views.
 
     Whether a block may grow depends on the block alone and not on the one before it, so that a run that continues
-    decides as the first one did: `most_needed_bytes` is for the block in work, the rest for what is retained.
+    decides as the first one did: `max_needed_bytes` is for the block in work, the rest for what is retained.
     """
 
-    def __init__(self, share: Share, most_needed_bytes: int | None = None) -> None:
+    def __init__(self, share: Share, max_needed_bytes: int | None = None) -> None:
         self._share = share
-        self._most_needed_bytes = share.limit_bytes if most_needed_bytes is None else most_needed_bytes
+        self._most_needed_bytes = share.limit_bytes if max_needed_bytes is None else max_needed_bytes
         self._held_bytes = 0
         self._needed_bytes = 0
         self._retained_bytes = 0
@@ -27,7 +27,7 @@ class RollingLease:
         self._retained_bytes = retained_bytes
 
     @property
-    def most_needed_bytes(self) -> int:
+    def max_needed_bytes(self) -> int:
         """What the block in work may hold, whatever the one before it retains."""
         return self._most_needed_bytes
 

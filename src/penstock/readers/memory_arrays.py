@@ -28,7 +28,7 @@ from penstock.readers.files import DataFile
 from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.leasing import RollingLease
 from penstock.readers.origin import ROW_FIELD
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.runtime.budget import Share
 
 Held: TypeAlias = "Values | pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -36,7 +36,7 @@ MEMORY = "arrays in memory"
 """What data in memory is called where files have their path."""
 _END_BYTES = 64 * KIB
 _MIN_BATCH_BYTES = 64 * KIB
-_EVERYTHING = Wanted()
+_EVERYTHING = ReadRequest()
 
 
 class HeldColumn:
@@ -86,11 +86,11 @@ def _map_of(values: Values) -> mmap.mmap | None:
     return None
 
 
-def survey_arrays(arrays: Mapping[str, Held], wanted: Wanted = _EVERYTHING) -> Survey:
+def scan_arrays(arrays: Mapping[str, Held], wanted: ReadRequest = _EVERYTHING) -> ScannedFiles:
     """NumPy or Arrow arrays of equal lengths, by the names of their columns; they are not copied.
 
     >>> import numpy as np
-    >>> survey_arrays({"x": np.zeros((5, 2), np.float32), "y": np.arange(5)}).num_rows
+    >>> scan_arrays({"x": np.zeros((5, 2), np.float32), "y": np.arange(5)}).num_rows
     5
     """
     if not arrays:
@@ -98,19 +98,19 @@ def survey_arrays(arrays: Mapping[str, Held], wanted: Wanted = _EVERYTHING) -> S
     names = project(pa.schema([(name, pa.string()) for name in arrays]), wanted.columns, MEMORY).names
     columns = {name: HeldColumn(name, arrays[name]) for name in names}
     num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in columns.items()})
-    return ArraysSurvey(columns, num_rows)
+    return ScannedArrays(columns, num_rows)
 
 
-def survey_table(table: pa.Table, wanted: Wanted = _EVERYTHING) -> Survey:
+def scan_table(table: pa.Table, wanted: ReadRequest = _EVERYTHING) -> ScannedFiles:
     """The columns of an Arrow table; they are not copied."""
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
         raise DataError.at("stands more than once in this table", file=MEMORY, column=twice[0])
-    return survey_arrays(dict(zip(table.column_names, table.columns, strict=True)), wanted)
+    return scan_arrays(dict(zip(table.column_names, table.columns, strict=True)), wanted)
 
 
 @dataclass(frozen=True)
-class ArraysSurvey(Survey):
+class ScannedArrays(ScannedFiles):
     """Arrays that are held by whoever gave them."""
 
     held: Mapping[str, HeldColumn]
@@ -154,7 +154,7 @@ class ArraysSurvey(Survey):
         return sum(column.leased_row_bytes for column in self.held.values())
 
     @property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         return self._share_bytes(_MIN_BATCH_BYTES)
 
     @property
@@ -186,15 +186,15 @@ class ArraysSurvey(Survey):
 class HeldDecoder(BlockDecoder):
     """The bytes of the copies in work and of those before; nothing where rows are views."""
 
-    def __init__(self, survey: ArraysSurvey, share: Share) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedArrays, share: Share) -> None:
+        self._scanned = scanned
         self._lease = RollingLease(share)
-        self._batch_rows = max(1, BLOCK_BYTES // survey.held_row_bytes)
-        if survey.leased_row_bytes:
-            fitting_rows = share.limit_bytes // (2 * survey.leased_row_bytes)
+        self._batch_rows = max(1, BLOCK_BYTES // scanned.held_row_bytes)
+        if scanned.leased_row_bytes:
+            fitting_rows = share.limit_bytes // (2 * scanned.leased_row_bytes)
             if fitting_rows < 1:
                 raise BudgetExceeded(
-                    f"{MEMORY}: giving out a row takes {format_size(2 * survey.leased_row_bytes)}, but {share.name} "
+                    f"{MEMORY}: giving out a row takes {format_size(2 * scanned.leased_row_bytes)}, but {share.name} "
                     f"may hold {format_size(share.limit_bytes)}; raise {share.setting}, or give arrays that need no "
                     "conversion"
                 )
@@ -202,13 +202,13 @@ class HeldDecoder(BlockDecoder):
 
     def close(self) -> None:
         self._lease.close()
-        self._survey.give_back_pages()
+        self._scanned.give_back_pages()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        start = int(self._survey.blocks.first_row[block])
+        start = int(self._scanned.blocks.first_row[block])
         for first in range(start + first_row, start + end_row, self._batch_rows):
             end = min(first + self._batch_rows, start + end_row)
-            self._survey.give_back_pages()
-            leased_bytes = (end - first) * self._survey.leased_row_bytes
+            self._scanned.give_back_pages()
+            leased_bytes = (end - first) * self._scanned.leased_row_bytes
             self._lease.move_on(leased_bytes, leased_bytes)
-            yield from self._survey.rows(first, end)
+            yield from self._scanned.rows(first, end)

@@ -32,10 +32,10 @@ from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.fingerprints import Fingerprint, ends_checksum, fingerprint
 from penstock.readers.leasing import RollingLease
 from penstock.readers.origin import ROW_FIELD
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.splits import SplitFile, manifest_path
 from penstock.readers.storage import open_input
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
@@ -146,7 +146,7 @@ class _Stores:
 
 
 @dataclass(frozen=True)
-class NumpySurvey(Survey):
+class ScannedNumpy(ScannedFiles):
     """What the headers of the arrays say."""
 
     parts: tuple[Part, ...]
@@ -194,7 +194,7 @@ class NumpySurvey(Survey):
         return -(-num_bytes // max(1, num_rows)) + ROW_FIELD.type.bit_width // 8
 
     @cached_property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         return max(part.share_bytes(_MIN_BATCH_BYTES) for part in self.parts)
 
     @cached_property
@@ -212,11 +212,11 @@ class NumpySurvey(Survey):
         return NumpyDecoder(self, share)
 
 
-def survey_numpy(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+def scan_numpy(
+    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
     files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+    wanted: ReadRequest,
+) -> ScannedFiles:
     """Read the headers of all arrays; parts without rows have no types to disagree with."""
     parts: list[Part] = []
     schema: pa.Schema | None = None
@@ -248,7 +248,7 @@ def survey_numpy(
             columns = schema.names
     if schema is None:
         raise DataError("no NumPy files are given")
-    return NumpySurvey(tuple(parts), schema)
+    return ScannedNumpy(tuple(parts), schema)
 
 
 def _type_of(array: StoredArray, column: str) -> Any:
@@ -273,12 +273,12 @@ def _read_batch(files: ArrayFiles, part: Part, schema: pa.Schema, first: int, en
 class NumpyDecoder(BlockDecoder):
     """Open files, and the bytes of the batch in work and of the one before."""
 
-    def __init__(self, survey: NumpySurvey, share: Share) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedNumpy, share: Share) -> None:
+        self._scanned = scanned
         self._lease = RollingLease(share)
         self._files = ArrayFiles()
         self._batch_rows = []
-        for part in survey.parts:
+        for part in scanned.parts:
             row_bytes = part.given_row_bytes + part.reading_row_bytes
             fitting_rows = (share.limit_bytes - part.stream_bytes) // row_bytes
             if fitting_rows < 1:
@@ -293,11 +293,11 @@ class NumpyDecoder(BlockDecoder):
         self._files.close()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        blocks = self._survey.blocks
+        blocks = self._scanned.blocks
         index, start = int(blocks.file_index[block]), int(blocks.first_row[block])
-        part, batch_rows = self._survey.parts[index], self._batch_rows[index]
+        part, batch_rows = self._scanned.parts[index], self._batch_rows[index]
         for first in range(start + first_row, start + end_row, batch_rows):
             end = min(first + batch_rows, start + end_row)
             needed_bytes = part.stream_bytes + (end - first) * part.reading_row_bytes
             self._lease.move_on(needed_bytes, retained_bytes=(end - first) * part.given_row_bytes)
-            yield _read_batch(self._files, part, self._survey.schema, first, end)
+            yield _read_batch(self._files, part, self._scanned.schema, first, end)

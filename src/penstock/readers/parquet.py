@@ -32,8 +32,8 @@ from penstock.readers.parquet_files import (
     reading_file,
     take_sample,
 )
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
@@ -80,7 +80,7 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class ParquetSurvey(Survey):
+class ScannedParquet(ScannedFiles):
     """What the footers of the files show, and a few rows."""
 
     files: tuple[DataFile, ...]
@@ -113,7 +113,7 @@ class ParquetSurvey(Survey):
         return tuple(_needs(group, sample, remote[group.file_index]) for group in self.groups)
 
     @cached_property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """To a KiB; row groups are decoded in parts, unless they fit whole sooner."""
         low, high = 0, 1
         while not _split(self.needs, high * KIB).does_fit:
@@ -131,7 +131,7 @@ class ParquetSurvey(Survey):
         retained_bytes = max((need.decoded_bytes for need in whole), default=0)
         needed_bytes = [need.whole_bytes for need in whole]
         needed_bytes += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
-        return max(MIB, self.least_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
+        return max(MIB, self.min_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
 
     @cached_property
     def block_bytes(self) -> int:
@@ -145,11 +145,11 @@ class ParquetSurvey(Survey):
         return ParquetDecoder(self, share)
 
 
-def survey_parquet(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+def scan_parquet(
+    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
     files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+    wanted: ReadRequest,
+) -> ScannedFiles:
     """Read all footers, and check that every file has the columns and the types of the first.
 
     A file without rows has nothing to disagree with: writers often know no types for it.
@@ -170,7 +170,7 @@ def survey_parquet(
         marks.append(fingerprint(file, num_rows, parquet_checksum(file)))
     if schema is None:
         raise DataError("no Parquet files are given")
-    return ParquetSurvey(tuple(files), tuple(marks), schema, tuple(groups))
+    return ScannedParquet(tuple(files), tuple(marks), schema, tuple(groups))
 
 
 def _needs(group: RowGroup, sample: Sample, is_remote: bool) -> Needs:
@@ -221,13 +221,13 @@ class ParquetDecoder(BlockDecoder):
     What a row group needs and what the one before it retains fit the share together, in any order.
     """
 
-    def __init__(self, survey: ParquetSurvey, share: Share) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedParquet, share: Share) -> None:
+        self._scanned = scanned
         self._share = share
         limit_bytes = share.limit_bytes
-        split = _split(survey.needs, limit_bytes)
+        split = _split(scanned.needs, limit_bytes)
         if not split.does_fit:
-            pairs = zip(survey.groups, survey.needs, strict=True)
+            pairs = zip(scanned.groups, scanned.needs, strict=True)
             group, need = max(pairs, key=lambda pair: pair[1].parts(limit_bytes)[2])
             raise self._too_large(group, need.parts(limit_bytes)[2])
         self._max_whole_bytes = split.max_whole_bytes
@@ -244,8 +244,8 @@ class ParquetDecoder(BlockDecoder):
             self._opened.popitem()[1].close()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        group, need = self._survey.groups[block], self._survey.needs[block]
-        file = self._survey.files[group.file_index]
+        group, need = self._scanned.groups[block], self._scanned.needs[block]
+        file = self._scanned.files[group.file_index]
         opened = self._open(group)
         end = 0
         with reading_file(file):
@@ -256,12 +256,12 @@ class ParquetDecoder(BlockDecoder):
                 if end > first_row:
                     first = max(start, first_row)
                     rows = batch.slice(first - start, min(end, end_row) - first)
-                    yield with_types(rows, self._survey.schema)
+                    yield with_types(rows, self._scanned.schema)
                 if end >= end_row:
                     return
 
     def _whole(self, opened: OpenParquet, group: RowGroup, need: Needs) -> Iterator[pa.RecordBatch]:
-        names = self._survey.schema.names
+        names = self._scanned.schema.names
         self._lease.move_on(need.whole_bytes, need.decoded_bytes)
         columns: dict[str, Any] = {}
         num_bytes = 0
@@ -283,7 +283,7 @@ class ParquetDecoder(BlockDecoder):
 
     def _column_groups(self, group: RowGroup, need: Needs) -> list[list[str]]:
         """The wanted columns, in groups whose pages fit together."""
-        names = self._survey.schema.names
+        names = self._scanned.schema.names
         num_groups = -(-need.page_bytes // max(1, need.group_bytes))
         size = -(-len(names) // num_groups)
         return [names[start : start + size] for start in range(0, len(names), size)]
@@ -293,10 +293,10 @@ class ParquetDecoder(BlockDecoder):
     ) -> Iterator[pa.RecordBatch]:
         """Some rows at a time; where a batch takes more than is leased and cannot be leased, fewer."""
         rows, part_bytes, needed_bytes = need.parts(self._share.limit_bytes)
-        names = self._survey.schema.names
-        is_fetched = 0 < need.held_bytes <= self._lease.most_needed_bytes - needed_bytes
+        names = self._scanned.schema.names
+        is_fetched = 0 < need.held_bytes <= self._lease.max_needed_bytes - needed_bytes
         needed_bytes += need.held_bytes if is_fetched else 0
-        if needed_bytes > self._lease.most_needed_bytes:
+        if needed_bytes > self._lease.max_needed_bytes:
             raise self._too_large(group, needed_bytes)
         (self._lease.change if is_moved else self._lease.move_on)(needed_bytes, 0)
         done = leased_bytes = 0
@@ -323,7 +323,7 @@ class ParquetDecoder(BlockDecoder):
 
     def _too_large(self, group: RowGroup, needed_bytes: int) -> BudgetExceeded:
         return BudgetExceeded(
-            f"{self._survey.files[group.file_index].path}: row group {group.index} needs {format_size(needed_bytes)} "
+            f"{self._scanned.files[group.file_index].path}: row group {group.index} needs {format_size(needed_bytes)} "
             f"even when it is decoded in parts, but {self._share.name} may hold "
             f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
             "smaller row groups (penstock rewrite)"
@@ -331,14 +331,14 @@ class ParquetDecoder(BlockDecoder):
 
     def _row_too_large(self, group: RowGroup, row: int, row_bytes: int) -> BudgetExceeded:
         return BudgetExceeded(
-            f"{self._survey.files[group.file_index].path}: row {row} takes {format_size(row_bytes)} in memory, and "
+            f"{self._scanned.files[group.file_index].path}: row {row} takes {format_size(row_bytes)} in memory, and "
             f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
             f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
         )
 
     def _open(self, group: RowGroup) -> OpenParquet:
         """The file of a row group; some stay open, since reading a footer again may cost as much as a group."""
-        file = self._survey.files[group.file_index]
+        file = self._scanned.files[group.file_index]
         opened = self._opened.pop(group.file_index, None)
         if opened is None:
             if len(self._opened) == _MAX_OPEN_FILES:

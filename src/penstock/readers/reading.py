@@ -15,12 +15,12 @@ import pyarrow as pa
 from penstock.config.errors import CheckpointError
 from penstock.readers.blocks import Shard
 from penstock.readers.fingerprints import START_ANEW, check_same_files, check_same_seed
+from penstock.readers.order import EpochOrder, Piece
 from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.sequence import Piece, RowSequence
-from penstock.readers.stream import Place, RecordStream
-from penstock.readers.survey import BlockDecoder, Survey
+from penstock.readers.scan import BlockDecoder, ScannedFiles
+from penstock.readers.stream import RecordStream, StreamPosition
 from penstock.runtime.budget import Share
-from penstock.runtime.world import State, most_lanes
+from penstock.runtime.world import State, max_decode_threads
 
 ONE_SHARD = Shard()
 _ENOUGH_WAITING = 2
@@ -28,20 +28,20 @@ _ENOUGH_WAITING = 2
 
 
 def read_blocks(
-    survey: Survey, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
+    scanned: ScannedFiles, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
 ) -> "BlockStream":
     """The rows of one shard: blocks as they stand, or permuted per epoch by a seed.
 
     The reader holds no more than its share.
     """
-    return BlockStream(survey, share, seed, shard)
+    return BlockStream(scanned, share, seed, shard)
 
 
-class Lanes:
+class ParallelDecoder:
     """Decodes pieces on several threads, each with a decoder of its own, and gives them out in their order."""
 
-    def __init__(self, survey: Survey, share: Share, count: int) -> None:
-        self._decoders = [survey.decoder(part) for part in share.split(count)]
+    def __init__(self, scanned: ScannedFiles, share: Share, count: int) -> None:
+        self._decoders = [scanned.decoder(part) for part in share.split(count)]
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="penstock-decode")
         self._free: SimpleQueue[BlockDecoder] = SimpleQueue()
         for decoder in self._decoders:
@@ -74,21 +74,21 @@ class Lanes:
 class BlockStream(RecordStream):
     """The stream that `read_blocks` gives."""
 
-    def __init__(self, survey: Survey, share: Share, seed: int | None, shard: Shard) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedFiles, share: Share, seed: int | None, shard: Shard) -> None:
+        self._scanned = scanned
         self._share = share
         self._seed = seed
         self._shard = shard
-        self._schema = survey.columns.append(ROW_FIELD)
+        self._schema = scanned.columns.append(ROW_FIELD)
         self._order: State = {
-            "files": list(survey.fingerprints),
-            "blocks": survey.blocks.checksum,
+            "files": list(scanned.fingerprints),
+            "blocks": scanned.blocks.checksum,
             "seed": seed,
             "shard": [shard.index, shard.count],
         }
         # Made here, though each iteration makes its own: what does not fit the share is told before the first batch.
-        self._decoder: BlockDecoder | Lanes = survey.decoder(share)
-        self.go_to(Place(0))
+        self._decoder: BlockDecoder | ParallelDecoder = scanned.decoder(share)
+        self.seek(StreamPosition(0))
 
     @property
     def schema(self) -> pa.Schema:
@@ -99,7 +99,7 @@ class BlockStream(RecordStream):
         return self._order
 
     @property
-    def place(self) -> Place:
+    def position(self) -> StreamPosition:
         return self._start.at(self._row)
 
     @property
@@ -107,17 +107,19 @@ class BlockStream(RecordStream):
         """Rows of this shard in this epoch."""
         return self._sequence.num_rows
 
-    def go_to(self, place: Place) -> None:
-        self._start = place
-        self._row = place.row
-        self._sequence = RowSequence(self._survey.blocks, self._seed, place.epoch, self._shard, place.done)
+    def seek(self, position: StreamPosition) -> None:
+        self._start = position
+        self._row = position.row
+        self._sequence = EpochOrder(
+            self._scanned.blocks, self._seed, position.epoch, self._shard, position.consumed
+        )
 
     def close(self) -> None:
         self._decoder.close()
 
     def check_order(self, saved: State) -> None:
         """The files, the seed and the shard must be as they were."""
-        check_same_files(saved["files"], self._survey.fingerprints, self._survey.files)
+        check_same_files(saved["files"], self._scanned.fingerprints, self._scanned.files)
         check_same_seed(saved["seed"], self._seed)
         if saved["blocks"] != self._order["blocks"]:
             raise CheckpointError(
@@ -134,14 +136,16 @@ class BlockStream(RecordStream):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._decoder.close()
         pieces = self._sequence.pieces(self._row)
-        lane_bytes = self._survey.lane_bytes
-        num_lanes = min(most_lanes(), self._share.limit_bytes // lane_bytes) if lane_bytes else 1
+        decoder_bytes = self._scanned.decoder_bytes
+        num_decoders = (
+            min(max_decode_threads(), self._share.limit_bytes // decoder_bytes) if decoder_bytes else 1
+        )
         decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
-        if num_lanes > 1:
-            self._decoder = opened = Lanes(self._survey, self._share, num_lanes)
+        if num_decoders > 1:
+            self._decoder = opened = ParallelDecoder(self._scanned, self._share, num_decoders)
             decoded = opened.decode(pieces)
         else:
-            self._decoder = decoder = self._survey.decoder(self._share)
+            self._decoder = decoder = self._scanned.decoder(self._share)
             decoded = ((piece, self._decode(decoder, piece)) for piece in pieces)
         closing_decoder = self._decoder
         try:
@@ -157,8 +161,8 @@ class BlockStream(RecordStream):
         return decoder.batches(piece.block, piece.first_row, piece.end_row)
 
     def _rows_of(self, piece: Piece, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece; the place is moved before each batch is given out."""
-        blocks = self._survey.blocks
+        """The rows of a piece; the position is moved before each batch is given out."""
+        blocks = self._scanned.blocks
         file_index = int(blocks.file_index[piece.block])
         block_start = int(blocks.first_row[piece.block])
         done = 0

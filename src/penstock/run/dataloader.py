@@ -80,7 +80,7 @@ def _training(data: DataConfig, source: DataSource, budget: MemoryBudget, shard:
 
 
 def _scoring(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":
-    share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+    share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
     shares = StageShares.of(budget)
     return scoring_batches(
         source,

@@ -79,7 +79,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
     source, budget, model = plan.source, plan.budget, plan.model
     shard, shares = Shard(session.world.rank, session.world.num_ranks), StageShares.of(budget)
     label = next(iter(data.label_fields), None)
-    quality = ShuffleQuality(source.survey.blocks, label) if plan.num_shuffle_rows else None
+    quality = ShuffleQuality(source.scanned.blocks, label) if plan.num_shuffle_rows else None
     with training_batches(
         data, source, shares, plan.num_shuffle_rows, shard, plan.num_workers, quality
     ) as batches:

@@ -39,7 +39,7 @@ def block_order(num_blocks: int, seed: int | None, epoch: int) -> Int64Array:
 
 
 @dataclass(frozen=True)
-class Done:
+class ConsumedRows:
     """Rows that an epoch has given out already; what is left of it goes on from here."""
 
     finished: BoolArray
@@ -86,11 +86,11 @@ class Done:
         return cls(finished, partly, state["num_rows"])
 
 
-class DoneRows:
+class ConsumedRowsBuilder:
     """Collects rows that are done, block by block."""
 
-    def __init__(self, blocks: Blocks, before: Done | None) -> None:
-        before = before or Done.nothing(blocks)
+    def __init__(self, blocks: Blocks, before: ConsumedRows | None) -> None:
+        before = before or ConsumedRows.nothing(blocks)
         self._blocks = blocks
         self._finished = before.finished.copy()
         self._partly = {block: done.copy() for block, done in before.partly.items()}
@@ -111,14 +111,14 @@ class DoneRows:
         else:
             self._bits(block)[first_row:end_row] = True
 
-    def result(self) -> Done:
+    def result(self) -> ConsumedRows:
         """All of it; a bitmap that is full becomes a finished block."""
         for block in [block for block, done in self._partly.items() if done.all()]:
             self._finished[block] = True
             del self._partly[block]
         num_rows = int(self._blocks.num_rows[self._finished].sum())
         num_rows += sum(int(np.count_nonzero(done)) for done in self._partly.values())
-        return Done(self._finished, self._partly, num_rows)
+        return ConsumedRows(self._finished, self._partly, num_rows)
 
     def _bits(self, block: int) -> BoolArray:
         if self._finished[block]:
@@ -136,10 +136,12 @@ class Piece:
     wanted: BoolArray | None = None
 
 
-class RowSequence:
+class EpochOrder:
     """A finite order of rows that one can enter at any row."""
 
-    def __init__(self, blocks: Blocks, seed: int | None, epoch: int, shard: Shard, done: Done | None) -> None:
+    def __init__(
+        self, blocks: Blocks, seed: int | None, epoch: int, shard: Shard, done: ConsumedRows | None
+    ) -> None:
         self._order = block_order(len(blocks), seed, epoch)
         self._partly = {} if done is None else done.partly
         self._block_rows = blocks.num_rows
@@ -177,7 +179,7 @@ class RowSequence:
         wanted[left - first_row] = True
         return Piece(block, first_row, end_row, wanted)
 
-    def add_first_rows(self, num_rows: int, to: DoneRows) -> None:
+    def add_first_rows(self, num_rows: int, to: ConsumedRowsBuilder) -> None:
         """Count the first rows of this sequence as done."""
         counted = 0
         for piece in self.pieces():
@@ -193,7 +195,7 @@ class RowSequence:
                 to.add(np.full(len(rows), piece.block), rows)
                 counted += len(rows)
 
-    def add_rows(self, rows: Int64Array, to: DoneRows) -> None:
+    def add_rows(self, rows: Int64Array, to: ConsumedRowsBuilder) -> None:
         """Count rows of this sequence, given by their numbers in it, as done."""
         at = self._first + rows
         index = np.searchsorted(self._ends, at, side="right")

@@ -22,7 +22,7 @@ _MAY_BE_EMPTY = ("TFRecordDataset",)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadRequest:
     """What a run wants of its files."""
 
     columns: Sequence[str] | None = None
@@ -54,7 +54,7 @@ class BlockDecoder(Protocol):
         ...
 
 
-class Survey(ABC):
+class ScannedFiles(ABC):
     """Types, sizes, blocks and needs of some columns of some files; taken once, opened as often as needed."""
 
     files: tuple[DataFile, ...]
@@ -79,7 +79,7 @@ class Survey(ABC):
 
     @property
     @abstractmethod
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """The smallest share with which the files can be read, as far as a look can tell."""
 
     @property
@@ -93,7 +93,7 @@ class Survey(ABC):
         """The most that a batch of a decoder takes, as far as a look can tell: what reading ahead holds."""
 
     @property
-    def lane_bytes(self) -> int:
+    def decoder_bytes(self) -> int:
         """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
         return 0
 
@@ -107,13 +107,15 @@ class Survey(ABC):
         return self.blocks.total_rows
 
 
-class TakeSurvey(Protocol):
-    """How a format is surveyed: what a module of this package offers under its dataset type."""
+class ScanFormat(Protocol):
+    """How a format is scanned: what a module of this package offers under its dataset type."""
 
-    def __call__(self, reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey: ...
+    def __call__(
+        self, reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest
+    ) -> ScannedFiles: ...
 
 
-def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_files(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Look at the files once: footers, headers, indexes and a few rows."""
     refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
