@@ -30,8 +30,7 @@ from penstock.features.build import build_features
 from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.readers.origin import with_row_ids
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.world import State, available_cores

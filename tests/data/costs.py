@@ -9,8 +9,7 @@ import pyarrow as pa
 from penstock.data.cut import CostCut, CostRules
 from penstock.data.row_cost import ColumnCost, CostOf
 from penstock.data.sections import Oversize
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.world import State
 
 SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string())])

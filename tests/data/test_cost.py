@@ -17,7 +17,7 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.data.cut import CutCount
 from penstock.data.row_cost import ColumnCost, cost_of_expression
 from penstock.data.sections import Oversize
-from penstock.readers.origin import locate
+from penstock.readers.stream import locate
 from penstock.runtime.budget import Share
 from tests.data.costs import ColumnStream, costs_of, cut, cut_by_cost, cut_of, plain_cut
 from tests.readers.samples import row_ids, take

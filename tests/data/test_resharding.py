@@ -14,8 +14,8 @@ from penstock.data.cut import RowCut
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
-from penstock.readers.blocks import Shard
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Shard
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
@@ -32,7 +32,7 @@ def stream(
     bucketing: Bucketing | None = None,
 ) -> RecordStream:
     """What a rank reads: its shard, shuffled when asked for, in batches."""
-    rows: RecordStream = read_blocks(
+    rows: RecordStream = BlockStream(
         scanned, Share("reader", MIB), seed=None if window_rows is None else 3, shard=shard
     )
     if window_rows is not None:

@@ -19,8 +19,8 @@ from penstock.prep.profile import (
     profile_pieces,
     with_footers,
 )
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import list_files
+from penstock.readers.order import Blocks
 from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.memory_arrays import scan_arrays, scan_table
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.memory_arrays import scan_arrays
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, ScannedFiles
+from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, row_ids, scan_path, take
 
@@ -31,7 +31,7 @@ def rows_of(stream: BlockStream) -> dict[str, list[Any]]:
 
 
 def read_arrays(arrays: dict[str, Any], share_bytes: int = MIB, seed: int | None = None) -> BlockStream:
-    return read_blocks(scan_arrays(arrays), Share("reading", share_bytes), seed)
+    return BlockStream(scan_arrays(arrays), Share("reading", share_bytes), seed)
 
 
 def save(folder: Path, **arrays: Any) -> Path:
@@ -191,7 +191,7 @@ def test_rows_equal_the_arrays_inside_the_share_wherever_it_stops(
     folder = tmp_path_factory.mktemp("arrays")
     share = Share("reading", share_kib * KIB + (64 * KIB * len(arrays) if kind == "compressed" else 0))
     scanned = scan_arrays(arrays) if kind == "memory" else written(folder, kind, arrays, rows_per_part)
-    reader = read_blocks(scanned, share, seed)
+    reader = BlockStream(scanned, share, seed)
     batches = list(reader)
     rows = pa.Table.from_batches(batches, reader.schema).sort_by("number") if total else None
     stop = data.draw(st.integers(0, len(batches)))
@@ -228,7 +228,7 @@ def test_arrays_far_larger_than_the_share_are_read_inside_it(tmp_path: Path, kin
     share = Share("reading", scanned.min_bytes)
     before_bytes = pa.total_allocated_bytes()
     num_rows = 0
-    for batch in read_blocks(scanned, share):
+    for batch in BlockStream(scanned, share):
         num_rows += batch.num_rows
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes < MIB
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
@@ -297,7 +297,10 @@ def test_a_table_is_read_as_it_is_with_plain_types() -> None:
     table = pa.table(
         {"view": pa.array(["a", "b"], pa.string_view()), "list": [[1], [2, 3]], "word": pa.array(["x", "y"])}
     ).set_column(2, "word", pa.array(["x", "y"]).dictionary_encode())
-    reader = read_blocks(scan_table(pa.concat_tables([table, table])), Share("reading", MIB))
+    reader = BlockStream(
+        scan_arrays(dict(zip(table.column_names, pa.concat_tables([table, table]).columns, strict=True))),
+        Share("reading", MIB),
+    )
 
     assert reader.schema.types[:3] == [
         pa.string(),

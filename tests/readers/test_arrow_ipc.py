@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
 from tests.readers.samples import open_path, scan_path, table_of, take
 
@@ -200,7 +200,7 @@ def test_a_huge_record_batch_is_read_a_few_rows_at_a_time(tmp_path: Path, form: 
     share = Share("reading", 2 * MIB)
     scanned = scan_path(tmp_path)
     before_bytes, total = pa.total_allocated_bytes(), 0
-    for batch in read_blocks(scanned, share):
+    for batch in BlockStream(scanned, share):
         total += batch.column("number").to_numpy().sum() + batch.column("pair").flatten().to_numpy().sum()  # type: ignore[attr-defined]
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
@@ -231,7 +231,7 @@ def test_compressed_record_batches_fit_the_least_share(tmp_path: Path, form: str
     scanned = scan_path(tmp_path)
     share = Share("reading", scanned.min_bytes)
     before_bytes, given = pa.total_allocated_bytes(), []
-    for batch in read_blocks(scanned, share):
+    for batch in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
         given += batch.column("text").to_pylist()
 
@@ -244,7 +244,7 @@ def test_rows_that_grow_are_given_out_in_smaller_batches(tmp_path: Path) -> None
     write(tmp_path / "a.arrow", pa.table({"text": texts}))
     share = Share("reading", MIB)
     given = []
-    for batch in read_blocks(scan_path(tmp_path), share):
+    for batch in BlockStream(scan_path(tmp_path), share):
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
         given += batch.column("text").to_pylist()
 
@@ -290,7 +290,7 @@ def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
         start += num_rows
     scanned = scan_path(folder, columns=columns)
     share = Share("reading", scanned.min_bytes + extra_kib * KIB)
-    reader = read_blocks(scanned, share, seed)
+    reader = BlockStream(scanned, share, seed)
     batches = list(reader)
     stop = data.draw(st.integers(0, len(batches)))
     reader.set_epoch(0)
@@ -385,4 +385,4 @@ def test_a_file_that_became_shorter_since_it_was_scanned(tmp_path: Path, form: s
     (tmp_path / "a.arrow").write_bytes(b"ARROW1")
 
     with pytest.raises(DataError, match=r"a.arrow: is cut short: it has .*; write it again"):
-        list(read_blocks(scanned, Share("reading", MIB)))
+        list(BlockStream(scanned, Share("reading", MIB)))

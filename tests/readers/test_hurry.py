@@ -10,7 +10,7 @@ from penstock.config.sizes import MIB
 from penstock.data.prefetch import ReadAhead
 from penstock.readers.files import list_files
 from penstock.readers.parquet_files import OpenParquet
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
@@ -34,7 +34,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def stream(tmp_path: Path) -> BlockStream:
     pq.write_table(pa.table({"x": range(40)}), tmp_path / "rows.parquet", row_group_size=10)
     scanned = scan_files(ReadingSection(), list_files(str(tmp_path / "rows.parquet")), ReadRequest(["x"]))
-    return read_blocks(scanned, Share("reader", MIB))
+    return BlockStream(scanned, Share("reader", MIB))
 
 
 @pytest.mark.parametrize(("num_waiting", "on_threads"), [(0, True), (1, True), (2, False), (9, False)])

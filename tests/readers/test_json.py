@@ -11,7 +11,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
@@ -134,7 +134,7 @@ def test_compressed_text_is_one_block(tmp_path: Path, suffix: str) -> None:
     with pa.output_stream(path, compression="detect") as stream:
         stream.write(b"".join(b'{"x": %d}\n' % number for number in range(200_000)))
     found = scan_files(ReadingSection(), list_files(str(path)), ReadRequest())
-    reader = read_blocks(found, Share("reading", 128 * KIB))
+    reader = BlockStream(found, Share("reading", 128 * KIB))
 
     assert found.blocks.num_rows.tolist() == [200_000]
     assert flat(reader, "x") == list(range(200_000))
@@ -216,7 +216,7 @@ def test_bad_lines_go_to_the_quarantine(tmp_path: Path) -> None:
     quarantine = Quarantine(tmp_path / "bad.jsonl", 10, [str(path)])
     wanted = ReadRequest(["x", "y"], quarantine=quarantine)
     found = scan_files(ReadingSection(input_fields_str="x:INT"), list_files(str(path)), wanted)
-    (batch,) = read_blocks(found, Share("reading", MIB))
+    (batch,) = BlockStream(found, Share("reading", MIB))
 
     assert batch.column("x").to_pylist() == [1, None, None, 4]
     assert batch.column("y").to_pylist() == ["a", None, "b", "c"]

@@ -11,9 +11,9 @@ import pytest
 from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers import odps
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.origin import locate
+from penstock.readers.order import Shard
+from penstock.readers.stream import locate
 from tests.readers.object_store import nobody_there
 from tests.readers.odps_service import Service
 from tests.readers.samples import flat, numbers, open_path, row_ids, scan_path, table_of, take

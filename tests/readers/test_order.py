@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.readers.blocks import Blocks, Shard
 from penstock.readers.order import (
+    Blocks,
     ConsumedRows,
     ConsumedRowsBuilder,
     EpochOrder,
     Piece,
+    Shard,
     block_order,
     derive_generator,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.readers import reading
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, scan_path, take, write_csv
@@ -32,7 +32,7 @@ def test_as_many_threads_as_the_share_holds(
     split = Share.split
     # A pool starts a thread only where none is idle: how many there may be is told by the parts of the share.
     monkeypatch.setattr(Share, "split", lambda share, count: counts.append(count) or split(share, count))
-    batches = iter(read_blocks(scanned, Share("r", times * scanned.decoder_bytes)))
+    batches = iter(BlockStream(scanned, Share("r", times * scanned.decoder_bytes)))
     next(batches)
 
     assert counts == ([num_threads] if num_threads else [])
@@ -41,8 +41,8 @@ def test_as_many_threads_as_the_share_holds(
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_rows_come_in_the_order_of_one_lane(scanned: ScannedFiles, seed: int | None) -> None:
-    one = read_blocks(scanned, Share("r", scanned.decoder_bytes), seed)
-    four = read_blocks(scanned, Share("r", 4 * scanned.decoder_bytes), seed)
+    one = BlockStream(scanned, Share("r", scanned.decoder_bytes), seed)
+    four = BlockStream(scanned, Share("r", 4 * scanned.decoder_bytes), seed)
 
     assert flat(four) == flat(one)
     assert decoding_threads() == []
@@ -50,7 +50,7 @@ def test_rows_come_in_the_order_of_one_lane(scanned: ScannedFiles, seed: int | N
 
 def test_stops_and_goes_on(scanned: ScannedFiles) -> None:
     share = Share("r", 4 * scanned.decoder_bytes)
-    reader = read_blocks(scanned, share)
+    reader = BlockStream(scanned, share)
     first = flat(take(reader, 3))
 
     assert first + flat(reader) == list(range(600))
@@ -60,7 +60,7 @@ def test_stops_and_goes_on(scanned: ScannedFiles) -> None:
 
 
 def test_an_iterator_that_is_left_alone_keeps_no_thread(scanned: ScannedFiles) -> None:
-    reader = read_blocks(scanned, Share("r", 4 * scanned.decoder_bytes))
+    reader = BlockStream(scanned, Share("r", 4 * scanned.decoder_bytes))
     abandoned = iter(reader)
     next(abandoned)
     reader.set_epoch(0)
@@ -71,7 +71,7 @@ def test_an_iterator_that_is_left_alone_keeps_no_thread(scanned: ScannedFiles) -
 
 def test_an_error_comes_in_its_turn(tmp_path: Path, scanned: ScannedFiles) -> None:
     (tmp_path / "part-005.csv").write_text("number,text\n" + "x,y\n" * 50)
-    reader = read_blocks(scanned, Share("r", 4 * scanned.decoder_bytes))
+    reader = BlockStream(scanned, Share("r", 4 * scanned.decoder_bytes))
 
     assert flat(take(reader, 5)) == list(range(250))
     with pytest.raises(DataError, match=r"part-005\.csv"):

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, scan_path, take
 
@@ -27,7 +27,7 @@ def _largest_batch_bytes(reader: BlockStream, share: Share) -> int:
 
 
 def _open(path: Path, share: Share) -> BlockStream:
-    return read_blocks(scan_path(path), share)
+    return BlockStream(scan_path(path), share)
 
 
 def _growing(num_short: int, num_long: int) -> pa.Array:

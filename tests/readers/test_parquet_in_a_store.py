@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.storage import RemoteFile
 from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
@@ -59,7 +59,7 @@ def test_every_byte_is_fetched_once_where_a_row_group_fits(file_bytes: int, requ
     share = Share("reading", scanned.ample_bytes)
     requests.clear()
 
-    assert sum(batch.num_rows for batch in read_blocks(scanned, share)) == NUM_ROWS
+    assert sum(batch.num_rows for batch in BlockStream(scanned, share)) == NUM_ROWS
     assert len(requests) == 1 + NUM_GROUPS
     assert sum(requests) <= file_bytes + MIB
     assert share.held_bytes == 0
@@ -70,6 +70,6 @@ def test_a_row_group_that_does_not_fit_is_read_through_windows(file_bytes: int, 
     share = Share("reading", scanned.min_bytes)
     requests.clear()
 
-    assert sum(batch.num_rows for batch in read_blocks(scanned, share)) == NUM_ROWS
+    assert sum(batch.num_rows for batch in BlockStream(scanned, share)) == NUM_ROWS
     assert len(requests) > 1 + NUM_GROUPS
     assert share.peak_bytes <= scanned.min_bytes

@@ -18,7 +18,7 @@ from penstock.readers import record_index
 from penstock.readers.csv import CsvForm, CsvParser
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.framing import CsvRecords, Framing, Lines
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.record_index import index_records, scan_records
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.text_decoder import ScannedText
@@ -82,7 +82,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
             convert_options=pa.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()}),
         )
         expected = whole.to_pylist()
-    reader = read_blocks(found, Share("reading", MIB))
+    reader = BlockStream(found, Share("reading", MIB))
     read = pa.Table.from_batches(reader, reader.schema)
 
     assert found.num_rows == len(expected)
@@ -138,7 +138,7 @@ def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
 
 def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     file = _file(tmp_path / "a.csv", b"1,2\n" + b"x" * 5000 + b",y\n")
-    reader = read_blocks(_scan_of_chunks(file, MIB), Share("reading", 20 * KIB))
+    reader = BlockStream(_scan_of_chunks(file, MIB), Share("reading", 20 * KIB))
 
     with pytest.raises(BudgetExceeded) as caught:
         list(reader)
@@ -240,7 +240,7 @@ def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[ob
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) -> None:
     path = write_csv(tmp_path, [500]) / "part-000.csv"
-    reader = read_blocks(
+    reader = BlockStream(
         scan_files(CSV_WITH_HEADER, list_files(str(path)), ReadRequest()), Share("reading", share_bytes)
     )
     path.write_text("number,text\n1,a\n")

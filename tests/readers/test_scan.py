@@ -11,7 +11,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import csv
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
@@ -75,7 +75,7 @@ def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: p
     )
     monkeypatch.setattr(csv, "sample_texts", None)
     for _ in range(2):
-        assert flat(read_blocks(found, Share("reading", MIB)), "zip") == ["02134", "7"]
+        assert flat(BlockStream(found, Share("reading", MIB)), "zip") == ["02134", "7"]
 
 
 @pytest.mark.parametrize("path", ["store/train.h5", "store", "store/*.h5"])

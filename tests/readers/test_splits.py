@@ -12,8 +12,8 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.store_schema import ArrayNames
+from penstock.readers.stream import ROW_COLUMN
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import open_path, scan_path
 

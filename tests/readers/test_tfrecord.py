@@ -9,7 +9,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import record_ends
@@ -230,7 +230,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
     scanned = scan_of(path)
     share = Share("reading", scanned.ample_bytes if ample else scanned.min_bytes)
-    batches = list(read_blocks(scanned, share))
+    batches = list(BlockStream(scanned, share))
 
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(NUM_ROWS))
     assert 0 < share.peak_bytes <= share.limit_bytes
@@ -240,7 +240,7 @@ def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
 
 def test_what_a_row_and_a_block_take(path: Path):
     scanned = scan_of(path)
-    batches = list(read_blocks(scanned, Share("reading", scanned.ample_bytes)))
+    batches = list(BlockStream(scanned, Share("reading", scanned.ample_bytes)))
     taken_bytes = sum(batch.nbytes for batch in batches) / NUM_ROWS
 
     assert scanned.row_bytes == pytest.approx(taken_bytes, rel=0.05)
@@ -251,7 +251,7 @@ def test_arrow_allocates_no_more_than_is_leased(path: Path):
     scanned = scan_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
     share = Share("reading", scanned.ample_bytes)
     before = pa.total_allocated_bytes()
-    for _ in read_blocks(scanned, share):
+    for _ in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before <= share.held_bytes
 
 
@@ -261,4 +261,4 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
     with pytest.raises(
         BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading may hold 4MiB"
     ):
-        list(read_blocks(scan_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
+        list(BlockStream(scan_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))

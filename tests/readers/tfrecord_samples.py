@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import ROW_COLUMN
 from penstock.readers.tfrecord import scan_tfrecord_with
 from penstock.runtime.budget import Share
 
@@ -118,5 +118,5 @@ def scan_of(
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
     """All rows, without their origin."""
     found = scan_of(path, schema, **wanted)
-    stream = read_blocks(found, Share("reading", max(MIB, found.ample_bytes)))
+    stream = BlockStream(found, Share("reading", max(MIB, found.ample_bytes)))
     return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)

@@ -16,8 +16,8 @@ from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.sections import Oversize
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
+from penstock.readers.order import Shard
 from penstock.readers.stream import RecordStream
 from penstock.run.data import DataSource, open_source, resumed_state, training_rows
 from penstock.run.run_config import DataConfig

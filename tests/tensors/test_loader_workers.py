@@ -23,8 +23,7 @@ from penstock.data.shuffle import Shuffle
 from penstock.features.build import build_features
 from penstock.features.parser import ParseBatches, Parser
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.tensors.loader import BatchLoader
 

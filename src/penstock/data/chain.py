@@ -27,10 +27,10 @@ from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
 from penstock.data.stage import QuarantineFilter, TakeRows
-from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
 
@@ -139,7 +139,7 @@ def open_rows(
     """
     scanned, shuffling, cut = scanned or chain.scan(), chain.shuffling, chain.cut or UNCUT
     seed = None if shuffling is None else shuffling.seed
-    stream: RecordStream = read_blocks(scanned, shares.reader, seed, chain.shard or Shard())
+    stream: RecordStream = BlockStream(scanned, shares.reader, seed, chain.shard or Shard())
     if shares.read_ahead is not None:
         stream = ReadAhead(stream, shares.read_ahead)
     if shuffling is not None:

@@ -13,7 +13,7 @@ from penstock.data.elements import Batches, Elements, Finish, Maker, Rows
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit

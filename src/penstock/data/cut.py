@@ -15,10 +15,8 @@ from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.stage import RowBuffer, Stage, join
 from penstock.data.window import own_bytes
-from penstock.readers.blocks import Int64Array
-from penstock.readers.order import BoolArray
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.stream import RecordStream
+from penstock.readers.order import BoolArray, Int64Array
+from penstock.readers.stream import ROW_COLUMN, RecordStream, locate
 from penstock.runtime.budget import Share
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.data.shuffle import Bucketing, window_order
-from penstock.readers.blocks import Blocks, Int64Array, Shard
-from penstock.readers.order import ConsumedRows, ConsumedRowsBuilder, EpochOrder
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Blocks, ConsumedRows, ConsumedRowsBuilder, EpochOrder, Int64Array, Shard
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
@@ -130,7 +129,7 @@ def read_lengths(scanned: ScannedFiles, share: Share, bucketing: Bucketing) -> R
     """Reads the lengths of a window again; a scan of nothing but the column is enough."""
 
     def read(order: State, position: StreamPosition, num_rows: int) -> Int64Array:
-        stream = read_blocks(scanned, share, order["seed"], Shard(*order["shard"]))
+        stream = BlockStream(scanned, share, order["seed"], Shard(*order["shard"]))
         stream.seek(position)
         with closing(iter(stream)) as batches:  # type: ignore[type-var]
             return bucketing.lengths_of(_first_rows(batches, num_rows))

@@ -16,9 +16,8 @@ from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import SequenceLength
 from penstock.data.stage import RowBuffer, Stage
 from penstock.data.window import RowStore
-from penstock.readers.blocks import Int64Array
-from penstock.readers.fingerprints import START_ANEW
-from penstock.readers.order import derive_generator
+from penstock.readers.order import Int64Array, derive_generator
+from penstock.readers.reading import START_ANEW
 from penstock.readers.stream import RecordStream, StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State

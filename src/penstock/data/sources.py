@@ -14,10 +14,10 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.memory_arrays import MEMORY, scan_arrays
 from penstock.readers.numpy_files import ScannedNumpy
+from penstock.readers.order import Blocks
 from penstock.readers.recognition import Likeness, recognise
 from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type

@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import ROW_COLUMN, RecordStream, StreamPosition
 from penstock.runtime.world import State
 
 

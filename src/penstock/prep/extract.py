@@ -31,7 +31,7 @@ from penstock.prep.columns import (
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.samples import Sample
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
@@ -151,7 +151,7 @@ class Extraction:
                 raise error
         found = self._scan(file, roles.columns)
         share = Share("the reader", max(found.min_bytes, min(found.ample_bytes, _READER_BYTES)))
-        with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
+        with closing(iter(BlockStream(found, share))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 for name in texts:
                     index = batch.schema.get_field_index(name)
@@ -186,7 +186,7 @@ class Extraction:
         """
         found = scan_files(self.reading, [file], ReadRequest((column,)))
         row, has_numbers = 0, False
-        with closing(iter(read_blocks(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
+        with closing(iter(BlockStream(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 values: Any = batch.column(column)
                 try:

@@ -18,8 +18,8 @@ import pyarrow.types as pt
 
 from penstock.config.sizes import MIB
 from penstock.features.hashes import value_hashes
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile
+from penstock.readers.order import Blocks
 from penstock.readers.parquet_files import OpenParquet
 from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share

@@ -22,13 +22,12 @@ from penstock.config.nearest import hint
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.features.hashes import row_hashes
 from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile
-from penstock.readers.order import derive_generator
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Shard, derive_generator
+from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
 from penstock.runtime.durable import sync_path, whole_folder
 from penstock.runtime.memory import memory_limit, tree_bytes
@@ -227,7 +226,7 @@ class _Rewrite:
 
     def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
         """The rows of the input, counted as they are read."""
-        stream = read_blocks(self._source, self._reader)
+        stream = BlockStream(self._source, self._reader)
         yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
 
     def _output(self) -> "OutputFiles":
@@ -245,7 +244,7 @@ class _Rewrite:
         share = Share("the reader", max(written.min_bytes, share_bytes), _SETTING)
         found = _Tally()
         with self._stage("verifying") as count:
-            stream = (batch.drop_columns([ROW_COLUMN]) for batch in read_blocks(written, share))
+            stream = (batch.drop_columns([ROW_COLUMN]) for batch in BlockStream(written, share))
             for _ in _counted(stream, found, count):
                 pass
         self._compare(found, "the written files")

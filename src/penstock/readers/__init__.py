@@ -1,7 +1,7 @@
 """Files -> resumable streams of Arrow record batches.
 
 `list_files` turns the paths of a run file into files, `scan_files` looks at them before anybody decides how much
-memory reading may take, and `read_blocks` turns a scan into a stream. A format says which blocks its files have
+memory reading may take, and `BlockStream` turns a scan into a stream. A format says which blocks its files have
 and decodes them; order, shards, places and the origin of rows are the same for all (`order.py`, `reading.py`).
 A stream is its own cursor: iterating goes on from its place, `state_dict` says where that is, and `set_epoch` goes
 back to a start. Every record batch carries the origin of its rows (`origin.py`), so that each later error names

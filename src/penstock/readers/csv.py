@@ -17,11 +17,11 @@ from penstock.config.sizes import MIB
 from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
 from penstock.readers.framing import CsvRecords
-from penstock.readers.origin import row_ids
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.record_index import BYTE_ORDER_MARK, TextFile, index_records, sample_texts
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import Field, FieldType, ReadingSection
+from penstock.readers.stream import row_ids
 from penstock.readers.text_decoder import BadRecord, ParseCost, ScannedText
 
 _MAX_HEADER_BYTES = MIB

@@ -20,11 +20,11 @@ from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.framing import Lines
-from penstock.readers.origin import row_ids
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.record_index import BYTE_ORDER_MARK, TextFile, index_records, sample_texts
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import FieldType, ReadingSection
+from penstock.readers.stream import row_ids
 from penstock.readers.text_decoder import BadRecord, ParseCost, ScannedText
 
 _START_BYTES = 4 * KIB

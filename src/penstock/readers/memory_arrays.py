@@ -1,4 +1,4 @@
-"""Arrays and tables in memory as a data set: the same blocks, shards and places as files have."""
+"""Arrays in memory as a data set: the same blocks, shards and positions as files have."""
 
 import mmap
 import zlib
@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, format_size
-from penstock.readers.array_values import (
+from penstock.readers.columns import project, with_types
+from penstock.readers.files import DataFile
+from penstock.readers.numpy_arrays import (
     BLOCK_BYTES,
     Values,
     arrow_type,
@@ -22,13 +24,10 @@ from penstock.readers.array_values import (
     row_ranges,
     to_arrow,
 )
-from penstock.readers.blocks import Blocks
-from penstock.readers.columns import project, with_types
-from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import Fingerprint, fingerprint
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
-from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
+from penstock.readers.order import Blocks
+from penstock.readers.reading import RollingLease
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
+from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
 
 Held: TypeAlias = "Values | pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -45,15 +44,14 @@ class HeldColumn:
     def __init__(self, name: str, values: Held) -> None:
         self._name = name
         self._values = values
-        self._map: mmap.mmap | None = None
+        self.map: mmap.mmap | None = None
         if isinstance(values, np.ndarray):
             self.type = arrow_type(values.dtype, values.shape, MEMORY, name)
             self.row_bytes = given_row_bytes(values.dtype, values.shape)
-            self._map = _map_of(values)
+            self.map = _map_of(values)
             making_bytes = making_row_bytes(values.dtype, values.shape)
             copied_bytes = making_bytes or (0 if values.flags.c_contiguous else self.row_bytes)
-            mapped_bytes = self.row_bytes if self._map is not None else 0
-            self.leased_row_bytes = copied_bytes + mapped_bytes
+            self.leased_row_bytes = copied_bytes + (self.row_bytes if self.map is not None else 0)
             """What giving out a row takes beyond what is held already: copies, and pages of a map that are touched."""
         elif isinstance(values, pa.Array | pa.ChunkedArray):
             self.type = project(pa.schema([(name, values.type)]), [name], MEMORY).field(0).type
@@ -69,11 +67,6 @@ class HeldColumn:
         if isinstance(self._values, np.ndarray):
             return to_arrow(self._values[first_row:end_row], MEMORY, self._name, first_row)
         return self._values.slice(first_row, end_row - first_row)
-
-    def give_back_pages(self) -> None:
-        """Pages of a map count as memory of the process until they are given back; views stay valid."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
 
 
 def _map_of(values: Values) -> mmap.mmap | None:
@@ -96,23 +89,16 @@ def scan_arrays(arrays: Mapping[str, Held], wanted: ReadRequest = _EVERYTHING) -
     if not arrays:
         raise DataError(f"{MEMORY}: there are none; give at least one array")
     names = project(pa.schema([(name, pa.string()) for name in arrays]), wanted.columns, MEMORY).names
-    columns = {name: HeldColumn(name, arrays[name]) for name in names}
-    num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in columns.items()})
-    return ScannedArrays(columns, num_rows)
-
-
-def scan_table(table: pa.Table, wanted: ReadRequest = _EVERYTHING) -> ScannedFiles:
-    """The columns of an Arrow table; they are not copied."""
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    if twice:
-        raise DataError.at("stands more than once in this table", file=MEMORY, column=twice[0])
-    return scan_arrays(dict(zip(table.column_names, table.columns, strict=True)), wanted)
+    held = {name: HeldColumn(name, arrays[name]) for name in names}
+    num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in held.items()})
+    return ScannedArrays(pa.schema([(name, column.type) for name, column in held.items()]), held, num_rows)
 
 
 @dataclass(frozen=True)
 class ScannedArrays(ScannedFiles):
     """Arrays that are held by whoever gave them."""
 
+    columns: pa.Schema
     held: Mapping[str, HeldColumn]
     num_held_rows: int
 
@@ -132,17 +118,13 @@ class ScannedArrays(ScannedFiles):
         return (fingerprint(self.files[0], self.num_held_rows, checksum),)
 
     @cached_property
-    def columns(self) -> pa.Schema:
-        return pa.schema([(name, column.type) for name, column in self.held.items()])
-
-    @cached_property
     def blocks(self) -> Blocks:
         ranges = row_ranges(self.num_held_rows, self.held_row_bytes)
         return Blocks.of((0, first, count) for first, count in ranges)
 
     @property
     def row_bytes(self) -> int:
-        return self.held_row_bytes + ROW_FIELD.type.bit_width // 8
+        return self.held_row_bytes + ROW_ID_BYTES
 
     @cached_property
     def held_row_bytes(self) -> int:
@@ -179,8 +161,10 @@ class ScannedArrays(ScannedFiles):
             yield with_types(batch, self.columns)
 
     def give_back_pages(self) -> None:
+        """Pages of a map count as memory of the process until they are given back; views stay valid."""
         for column in self.held.values():
-            column.give_back_pages()
+            if column.map is not None:
+                column.map.madvise(mmap.MADV_DONTNEED)
 
 
 class HeldDecoder(BlockDecoder):

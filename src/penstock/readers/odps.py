@@ -21,14 +21,13 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Blocks
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, describe_content
-from penstock.readers.fingerprints import Fingerprint, fingerprint
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
-from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
+from penstock.readers.order import Blocks
+from penstock.readers.reading import RollingLease
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import ROW_FIELD
 from penstock.readers.uris import Uri
 from penstock.runtime.budget import Share
 
@@ -319,7 +318,7 @@ class TableRows:
         return self._session
 
 
-# ScannedFiles and decoder.
+# Scan and decoder.
 
 
 def scan_odps(
@@ -352,11 +351,7 @@ class ScannedOdps(ScannedFiles):
     fingerprints: tuple[Fingerprint, ...]
     paths: tuple[TablePath, ...]
     table_rows: tuple[int, ...]
-    schema: pa.Schema
-
-    @property
-    def columns(self) -> pa.Schema:
-        return self.schema
+    columns: pa.Schema
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -377,7 +372,7 @@ class ScannedOdps(ScannedFiles):
         ]
         for path, num_rows in sampled:
             rows = TableRows(service, path, num_rows)
-            for batch in rows.batches(0, min(_SAMPLED_ROWS, num_rows), self.schema):
+            for batch in rows.batches(0, min(_SAMPLED_ROWS, num_rows), self.columns):
                 found_rows += batch.num_rows
                 found_bytes += batch.nbytes
         return -(-found_bytes // max(1, found_rows)) + ROW_FIELD.type.bit_width // 8
@@ -426,7 +421,7 @@ class OdpsDecoder(BlockDecoder):
             fitting_rows = max(1, self._request_bytes // (_SLACK * self._row_bytes))
             num_rows = min(fitting_rows, end_row - first_row)
             self._lease.move_on((_COPIES - 1) * self._request_bytes, self._request_bytes)
-            for batch in self._tables[file_index].batches(start + first_row, num_rows, scanned.schema):
+            for batch in self._tables[file_index].batches(start + first_row, num_rows, scanned.columns):
                 if batch.nbytes > self._request_bytes:
                     raise BudgetExceeded(
                         f"{path}: {batch.num_rows} rows take {format_size(batch.nbytes)}, and {_COPIES} times that "

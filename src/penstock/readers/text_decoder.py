@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, format_size
-from penstock.readers.blocks import Blocks, Int64Array
 from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.framing import Framing
-from penstock.readers.leasing import RollingLease
+from penstock.readers.order import Blocks, Int64Array
+from penstock.readers.reading import RollingLease
 from penstock.readers.record_index import RecordIndex, TextFile, TextPiece, codec_of, cut_records
-from penstock.readers.scan import BlockDecoder, ScannedFiles
+from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles, fingerprint
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
 
@@ -94,7 +93,7 @@ class ScannedText(ScannedFiles):
         return tuple(fingerprint(file, index.total_records, index.checksum) for file, index in pairs)
 
     @property
-    def columns(self) -> pa.Schema:
+    def columns(self) -> pa.Schema:  # type: ignore[override]
         return self.parser.columns
 
     @property
@@ -146,7 +145,7 @@ class ScannedText(ScannedFiles):
         return max(self.min_bytes, _COPIES * max(largest))
 
     @cached_property
-    def decoder_bytes(self) -> int:
+    def decoder_bytes(self) -> int:  # type: ignore[override]
         """A chunk that is read, and one that waits for its turn; a compressed file is read by one thread alone."""
         is_compressed = any(codec_of(file) is not None for file in self.files)
         return 0 if is_compressed else self._whole_chunk_bytes + self.block_bytes

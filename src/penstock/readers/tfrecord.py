@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN, ROW_FIELD, row_ids
+from penstock.readers.order import Int64Array
 from penstock.readers.record_index import CHUNK_BYTES, RecordIndex, TextFile, kept_index, sample_texts
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import ROW_COLUMN, ROW_FIELD, row_ids
 from penstock.readers.text_decoder import ScannedText
 from penstock.readers.tfrecord_columns import (
     DECLARE,

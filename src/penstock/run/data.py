@@ -25,8 +25,8 @@ from penstock.data.shuffle import Bucketing
 from penstock.data.sources import ScannedSource
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files

@@ -15,7 +15,7 @@ from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.run.build import ShardedModel, shard_model
 from penstock.run.data import DataSource, batch_rows, training_batches
 from penstock.run.metrics import TRAIN_METRICS, bound_metrics, group_columns, training_metrics
