@@ -17,7 +17,7 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.data.cut import CutCount
 from penstock.data.row_cost import ColumnCost, cost_of_expression
 from penstock.data.sections import Oversize
-from penstock.readers.origin import locate
+from penstock.readers.stream import locate
 from penstock.runtime.budget import Share
 from tests.data.costs import ColumnStream, costs_of, cut, cut_by_cost, cut_of, plain_cut
 from tests.readers.samples import row_ids, take
@@ -118,7 +118,7 @@ def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
     source = costs_of([0] * 6, 2, 2, 2)
     next(iter(cut_by_cost(source, ColumnCost("cost"), 10, max_batch_rows=2)))
 
-    assert source.place.row == 2
+    assert source.position.row == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_only_the_last_batch_is_dropped_and_only_where_it_is_short(
     stage = cut_of(costs, drop_remainder=True)
 
     assert [batch.column("cost").to_pylist() for batch in stage] == expected
-    assert stage.place.row == len(costs)
+    assert stage.position.row == len(costs)
 
 
 def test_oversize_rows_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -159,9 +159,9 @@ def test_dropped_rows_are_counted_when_they_are_passed(caplog: pytest.LogCapture
     batches = iter(stage)
 
     assert next(batches).column("cost").to_pylist() == [3]
-    assert (stage.place.row, stage.num_oversize) == (2, 1)
+    assert (stage.position.row, stage.num_oversize) == (2, 1)
     assert next(batches).column("cost").to_pylist() == [8]
-    assert (stage.place.row, stage.num_oversize) == (6, 4)
+    assert (stage.position.row, stage.num_oversize) == (6, 4)
     assert list(batches) == []
     assert caplog.records[0].getMessage().endswith("such a row is left out (data_config.oversize)")
 
@@ -278,7 +278,7 @@ def test_batches_are_counted_without_moving() -> None:
     take(stage, 1)
 
     assert stage.count() == CutCount(num_batches=2, num_rows=4, max_rows=3, num_oversize=1)
-    assert stage.place.row == 2
+    assert stage.position.row == 2
     assert len(list(stage)) == 2
     assert stage.count() == CutCount()
 
@@ -342,7 +342,7 @@ def test_cut_as_row_after_row_and_resumed_anywhere(
     assert [[locate(row)[1] for row in row_ids([batch])] for batch in batches] == expected.batches
     assert resumed == batches
     assert whole.num_oversize == before.num_oversize + after.num_oversize == expected.num_oversize
-    assert whole.place.row == after.place.row == len(values)
+    assert whole.position.row == after.position.row == len(values)
     assert counts == CutCount(
         len(batches),
         sum(map(len, expected.batches)),

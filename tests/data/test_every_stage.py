@@ -15,7 +15,7 @@ from penstock.data.prefetch import Prefetch, ReadAhead
 from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import ColumnCost, SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
-from penstock.readers.blocks import Blocks
+from penstock.readers.order import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
 from tests.data.costs import cut_by_cost

@@ -131,7 +131,7 @@ def test_closing_keeps_the_position_and_gives_the_memory_back():
     stage.close()
 
     assert share.held_bytes == 0
-    assert source.place.row == 30
+    assert source.position.row == 30
     with stage:
         assert first + results(stage) == [list(range(start, start + 10)) for start in range(0, 300, 10)]
 

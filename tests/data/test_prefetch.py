@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.data.prefetch import Prefetch
-from penstock.readers.stream import Place
+from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from tests.data.streams import ListStream, stream_of_sizes
 from tests.readers.samples import flat, take
@@ -88,7 +88,7 @@ def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> No
     assert _threads() == []
     assert share.held_bytes == 0
     assert stage.state_dict() == source.state_dict()
-    assert source.place == Place(epoch=0, row=10 * num_taken)
+    assert source.position == StreamPosition(epoch=0, row=10 * num_taken)
     stage.close()
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.data.quality import ShuffleQuality, expected_blocks
-from penstock.readers.blocks import Blocks
-from penstock.readers.origin import ROW_COLUMN, ids_of_rows
+from penstock.readers.order import Blocks
+from penstock.readers.stream import ROW_COLUMN, ids_of_rows
 
 NUM_FILES, BLOCK_ROWS, BATCH_ROWS = 4, 500, 256
 BLOCKS = Blocks.of((block // 10, block % 10 * BLOCK_ROWS, BLOCK_ROWS) for block in range(NUM_FILES * 10))

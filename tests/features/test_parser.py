@@ -8,7 +8,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.features.feature import DenseColumn, SparseColumn, TableSpec
 from penstock.features.parser import UNKNOWN_ROW, Parser
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.stream import ROW_COLUMN
 
 
 class Given:

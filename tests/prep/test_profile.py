@@ -19,10 +19,10 @@ from penstock.prep.profile import (
     profile_pieces,
     with_footers,
 )
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import list_files
+from penstock.readers.order import Blocks
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
 
 NUM_ROWS = 50_000
@@ -177,7 +177,7 @@ def test_rates():
 
 
 @pytest.fixture
-def surveyed(tmp_path):
+def scanned(tmp_path):
     numbers = range(NUM_ROWS)
     table = pa.table(
         {
@@ -186,7 +186,7 @@ def surveyed(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000)
-    return survey(ReadingSection(), list_files(str(tmp_path)), Wanted())
+    return scan_files(ReadingSection(), list_files(str(tmp_path)), ReadRequest())
 
 
 @pytest.fixture
@@ -194,13 +194,13 @@ def share():
     return Share("reading", 8 * MIB)
 
 
-def pieces_of(surveyed, full=False):
-    return choose_pieces(surveyed.blocks, surveyed.row_bytes, full=full)
+def pieces_of(scanned, full=False):
+    return choose_pieces(scanned.blocks, scanned.row_bytes, full=full)
 
 
-def test_all_rows(surveyed, share):
+def test_all_rows(scanned, share):
     seen = []
-    profile = profile_pieces(surveyed, share, pieces_of(surveyed, full=True), on_rows=seen.append)
+    profile = profile_pieces(scanned, share, pieces_of(scanned, full=True), on_rows=seen.append)
 
     number, gap = profile.columns
     assert profile.is_whole
@@ -210,35 +210,35 @@ def test_all_rows(surveyed, share):
     assert share.held_bytes == 0
 
 
-def test_pieces_from_all_over_the_data(surveyed, share, monkeypatch):
+def test_pieces_from_all_over_the_data(scanned, share, monkeypatch):
     monkeypatch.setattr(profiling, "WHOLE_BYTES", 1)
     monkeypatch.setattr(profiling, "_MAX_PIECE_ROWS", 100)
 
-    profile = profile_pieces(surveyed, share, pieces_of(surveyed))
+    profile = profile_pieces(scanned, share, pieces_of(scanned))
 
     assert (profile.num_seen, profile.num_places, profile.is_whole) == (3200, 32, False)
     assert (profile.columns[0].least, profile.columns[0].most) == (0, NUM_ROWS - 1)
     assert profile.columns[0].order.is_ascending
 
 
-def test_footers_know_nulls_and_extremes_of_all_rows(surveyed, share, monkeypatch):
+def test_footers_know_nulls_and_extremes_of_all_rows(scanned, share, monkeypatch):
     monkeypatch.setattr(profiling, "WHOLE_BYTES", 1)
     monkeypatch.setattr(profiling, "_MAX_PASSED_BYTES", 0)
     monkeypatch.setattr(profiling, "_MAX_PIECE_ROWS", 100)
-    profile = profile_pieces(surveyed, share, pieces_of(surveyed))
+    profile = profile_pieces(scanned, share, pieces_of(scanned))
     assert profile.columns[0].most == 40_099
 
-    number, gap = with_footers(profile, surveyed.files).columns
+    number, gap = with_footers(profile, scanned.files).columns
 
     assert (number.least, number.most) == (0, NUM_ROWS - 1)
     assert (gap.num_nulls, gap.num_rows) == (1, NUM_ROWS)
 
 
-def test_a_look_at_some_columns_ends_where_it_is_enough(surveyed, share):
+def test_a_look_at_some_columns_ends_where_it_is_enough(scanned, share):
     chosen = [BlockPieces(4, ((0, 10),)), BlockPieces(1, ((5, 8),))]
 
-    whole = profile_pieces(surveyed, share, chosen, columns=["gap"])
-    begun = profile_pieces(surveyed, share, chosen, enough=lambda: True)
+    whole = profile_pieces(scanned, share, chosen, columns=["gap"])
+    begun = profile_pieces(scanned, share, chosen, enough=lambda: True)
 
     assert [column.name for column in whole.columns] == ["gap"]
     assert whole.num_seen == 13

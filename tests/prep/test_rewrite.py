@@ -254,7 +254,7 @@ import sys, time
 from pathlib import Path
 from penstock.prep import rewrite as rewriting
 from penstock.prep.rewrite import RewriteOptions, rewrite
-from tests.prep.rewrite_data import survey_of
+from tests.prep.rewrite_data import scan_of
 
 write = rewriting.OutputFiles.write
 def write_slowly(self, batch, is_view):
@@ -263,7 +263,7 @@ def write_slowly(self, batch, is_view):
     time.sleep(600)
 rewriting.OutputFiles.write = write_slowly
 options = RewriteOptions(shuffle=True, num_files=10, memory_bytes=4 << 30)
-rewrite(survey_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
+rewrite(scan_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
 
 

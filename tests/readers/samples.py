@@ -8,13 +8,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
-from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import ONE_SHARD, BlockStream, read_blocks
+from penstock.readers.order import Shard
+from penstock.readers.reading import ONE_SHARD, BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey, Wanted, survey
+from penstock.readers.stream import ROW_COLUMN, RecordStream
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 
@@ -76,15 +75,15 @@ def open_path(
     shard: Shard = ONE_SHARD,
 ) -> BlockStream:
     """A reader with a share of its own."""
-    found = survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns, text_columns))
-    return read_blocks(found, Share("reading", share_bytes), seed, shard)
+    found = scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns, text_columns))
+    return BlockStream(found, Share("reading", share_bytes), seed, shard)
 
 
-def survey_path(
+def scan_path(
     path: Path | str, reading: ReadingSection | None = None, columns: Sequence[str] | None = None
-) -> Survey:
+) -> ScannedFiles:
     """What can be known of files without a share."""
-    return survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns))
+    return scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns))
 
 
 def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:

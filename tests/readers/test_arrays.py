@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.memory_arrays import survey_arrays, survey_table
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.reading import BlockStream, read_blocks
-from penstock.readers.survey import Survey, Wanted
+from penstock.readers.memory_arrays import scan_arrays
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles
+from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, row_ids, survey_path, take
+from tests.readers.samples import flat, open_path, row_ids, scan_path, take
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.arange(6, dtype=np.int16)
@@ -31,7 +31,7 @@ def rows_of(stream: BlockStream) -> dict[str, list[Any]]:
 
 
 def read_arrays(arrays: dict[str, Any], share_bytes: int = MIB, seed: int | None = None) -> BlockStream:
-    return read_blocks(survey_arrays(arrays), Share("reading", share_bytes), seed)
+    return BlockStream(scan_arrays(arrays), Share("reading", share_bytes), seed)
 
 
 def save(folder: Path, **arrays: Any) -> Path:
@@ -65,7 +65,7 @@ def test_several_folders_are_several_parts(tmp_path: Path) -> None:
 
     assert flat(batches, "y") == Y.tolist()
     assert [locate(row) for row in row_ids(batches)] == [(0, 0), (0, 1), (2, 0), (2, 1), (2, 2), (2, 3)]
-    assert [file.path for file in survey_path(tmp_path / "day*").files] == [
+    assert [file.path for file in scan_path(tmp_path / "day*").files] == [
         str(tmp_path / f"day{day}") for day in (1, 2, 3)
     ]
 
@@ -190,8 +190,8 @@ def test_rows_equal_the_arrays_inside_the_share_wherever_it_stops(
     } | {"number": np.arange(total)}
     folder = tmp_path_factory.mktemp("arrays")
     share = Share("reading", share_kib * KIB + (64 * KIB * len(arrays) if kind == "compressed" else 0))
-    survey = survey_arrays(arrays) if kind == "memory" else written(folder, kind, arrays, rows_per_part)
-    reader = read_blocks(survey, share, seed)
+    scanned = scan_arrays(arrays) if kind == "memory" else written(folder, kind, arrays, rows_per_part)
+    reader = BlockStream(scanned, share, seed)
     batches = list(reader)
     rows = pa.Table.from_batches(batches, reader.schema).sort_by("number") if total else None
     stop = data.draw(st.integers(0, len(batches)))
@@ -207,7 +207,7 @@ def test_rows_equal_the_arrays_inside_the_share_wherever_it_stops(
     assert share.peak_bytes <= share.limit_bytes
 
 
-def written(folder: Path, kind: str, arrays: dict[str, Any], rows_per_part: list[int]) -> Survey:
+def written(folder: Path, kind: str, arrays: dict[str, Any], rows_per_part: list[int]) -> ScannedFiles:
     """The arrays over several parts."""
     ends = list(itertools.accumulate(rows_per_part))
     for index, (end, num_rows) in enumerate(zip(ends, rows_per_part, strict=True)):
@@ -216,7 +216,7 @@ def written(folder: Path, kind: str, arrays: dict[str, Any], rows_per_part: list
             save(folder / f"part-{index}", **rows)
         else:
             (np.savez if kind == "npz" else np.savez_compressed)(folder / f"part-{index}.npz", **rows)
-    return survey_path(folder / "part-*")
+    return scan_path(folder / "part-*")
 
 
 # Memory
@@ -224,11 +224,11 @@ def written(folder: Path, kind: str, arrays: dict[str, Any], rows_per_part: list
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "compressed"])
 def test_arrays_far_larger_than_the_share_are_read_inside_it(tmp_path: Path, kind: str) -> None:
-    survey = written(tmp_path, kind, {"x": np.ones((200_000, 16), np.float32)}, [200_000])
-    share = Share("reading", survey.least_bytes)
+    scanned = written(tmp_path, kind, {"x": np.ones((200_000, 16), np.float32)}, [200_000])
+    share = Share("reading", scanned.min_bytes)
     before_bytes = pa.total_allocated_bytes()
     num_rows = 0
-    for batch in read_blocks(survey, share):
+    for batch in BlockStream(scanned, share):
         num_rows += batch.num_rows
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes < MIB
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
@@ -240,7 +240,7 @@ def test_blocks_take_about_8_mib_and_a_compressed_archive_is_one(tmp_path: Path)
     rows = {"x": np.zeros((300_000, 16), np.float32)}
     np.savez(tmp_path / "a.npz", **rows)
     np.savez_compressed(tmp_path / "b.npz", **rows)
-    blocks = survey_path(tmp_path).blocks
+    blocks = scan_path(tmp_path).blocks
 
     assert blocks.num_rows.tolist() == [131_072, 131_072, 37_856, 300_000]
     assert blocks.file_index.tolist() == [0, 0, 0, 1]
@@ -287,7 +287,7 @@ def test_a_row_that_does_not_fit_the_share_is_said_before_the_first_batch(tmp_pa
 def test_row_bytes_are_those_of_the_rows_and_not_of_the_width_of_texts(tmp_path: Path) -> None:
     save(tmp_path, x=X, text=np.array(["ab"] * 6, dtype="U500"))
 
-    assert survey_path(tmp_path).row_bytes == 8 + (4 + 2) + 8
+    assert scan_path(tmp_path).row_bytes == 8 + (4 + 2) + 8
 
 
 # In memory
@@ -297,7 +297,10 @@ def test_a_table_is_read_as_it_is_with_plain_types() -> None:
     table = pa.table(
         {"view": pa.array(["a", "b"], pa.string_view()), "list": [[1], [2, 3]], "word": pa.array(["x", "y"])}
     ).set_column(2, "word", pa.array(["x", "y"]).dictionary_encode())
-    reader = read_blocks(survey_table(pa.concat_tables([table, table])), Share("reading", MIB))
+    reader = BlockStream(
+        scan_arrays(dict(zip(table.column_names, pa.concat_tables([table, table]).columns, strict=True))),
+        Share("reading", MIB),
+    )
 
     assert reader.schema.types[:3] == [
         pa.string(),
@@ -340,12 +343,12 @@ def test_a_place_in_other_arrays_is_refused() -> None:
 )
 def test_arrays_that_cannot_be_read(arrays: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        survey_arrays(arrays)
+        scan_arrays(arrays)
 
 
 def test_a_missing_column_names_the_nearest() -> None:
     with pytest.raises(DataError, match=r"there is no column 'labl'; did you mean 'label'\?"):
-        survey_arrays({"label": Y}, Wanted(["labl"]))
+        scan_arrays({"label": Y}, ReadRequest(["labl"]))
 
 
 def test_lengths_that_differ_name_both_files(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
-from tests.readers.samples import open_path, survey_path, table_of, take
+from tests.readers.samples import open_path, scan_path, table_of, take
 
 WRITERS: dict[str, Any] = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
 each_format = pytest.mark.parametrize("form", WRITERS)
@@ -52,9 +52,9 @@ def test_blocks_are_the_record_batches_of_the_file(
     tmp_path: Path, form: str, compression: str | None
 ) -> None:
     write(tmp_path / "a.arrow", table_of(0, 10), form, compression, batch_rows=4)
-    survey = survey_path(tmp_path)
+    scanned = scan_path(tmp_path)
 
-    assert survey.blocks.num_rows.tolist() == [4, 4, 2]
+    assert scanned.blocks.num_rows.tolist() == [4, 4, 2]
     assert table_from(open_path(tmp_path)) == table_of(0, 10)
 
 
@@ -86,7 +86,7 @@ def test_files_and_record_batches_without_rows(tmp_path: Path, form: str) -> Non
                 pa.record_batch(table_of(start, stop).combine_chunks().to_pydict(), writer_schema())
             )
 
-    assert survey_path(tmp_path).blocks.first_row.tolist() == [0, 3]
+    assert scan_path(tmp_path).blocks.first_row.tolist() == [0, 3]
     assert table_from(open_path(tmp_path, columns=["number"])).column("number").to_pylist() == [0, 1, 2, 3, 4]
 
 
@@ -198,23 +198,23 @@ def test_a_huge_record_batch_is_read_a_few_rows_at_a_time(tmp_path: Path, form: 
     )
     write(tmp_path / "a.arrow", table, form)
     share = Share("reading", 2 * MIB)
-    survey = survey_path(tmp_path)
+    scanned = scan_path(tmp_path)
     before_bytes, total = pa.total_allocated_bytes(), 0
-    for batch in read_blocks(survey, share):
+    for batch in BlockStream(scanned, share):
         total += batch.column("number").to_numpy().sum() + batch.column("pair").flatten().to_numpy().sum()  # type: ignore[attr-defined]
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
 
-    assert survey.blocks.num_rows.tolist() == [2_000_000]
+    assert scanned.blocks.num_rows.tolist() == [2_000_000]
     assert total == pytest.approx(3 * numbers.sum(), rel=1e-6)
 
 
 def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_step(tmp_path: Path) -> None:
     write(tmp_path / "a.arrow", pa.table({"x": np.zeros(2_000_000)}), compression="zstd")
-    survey = survey_path(tmp_path)
+    scanned = scan_path(tmp_path)
 
     assert (tmp_path / "a.arrow").stat().st_size < MIB
-    assert 30 * MIB < survey.least_bytes < 31 * MIB
+    assert 30 * MIB < scanned.min_bytes < 31 * MIB
     with pytest.raises(
         BudgetExceeded,
         match=r"a.arrow: record batch 0 has 15.3MiB and is decoded whole, beside the one before it, which "
@@ -228,10 +228,10 @@ def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_st
 def test_compressed_record_batches_fit_the_least_share(tmp_path: Path, form: str) -> None:
     texts = pa.array([f"{number} " * 20 for number in range(20_000)])
     write(tmp_path / "a.arrow", pa.table({"text": texts}), form, "lz4", batch_rows=3_000)
-    survey = survey_path(tmp_path)
-    share = Share("reading", survey.least_bytes)
+    scanned = scan_path(tmp_path)
+    share = Share("reading", scanned.min_bytes)
     before_bytes, given = pa.total_allocated_bytes(), []
-    for batch in read_blocks(survey, share):
+    for batch in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
         given += batch.column("text").to_pylist()
 
@@ -244,7 +244,7 @@ def test_rows_that_grow_are_given_out_in_smaller_batches(tmp_path: Path) -> None
     write(tmp_path / "a.arrow", pa.table({"text": texts}))
     share = Share("reading", MIB)
     given = []
-    for batch in read_blocks(survey_path(tmp_path), share):
+    for batch in BlockStream(scan_path(tmp_path), share):
         assert batch.drop_columns(ROW_COLUMN).nbytes <= share.held_bytes <= share.limit_bytes
         given += batch.column("text").to_pylist()
 
@@ -288,9 +288,9 @@ def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
     for index, num_rows in enumerate(rows_per_file):
         write(folder / f"{index}.arrow", table.slice(start, num_rows), form, compression, batch_rows)
         start += num_rows
-    survey = survey_path(folder, columns=columns)
-    share = Share("reading", survey.least_bytes + extra_kib * KIB)
-    reader = read_blocks(survey, share, seed)
+    scanned = scan_path(folder, columns=columns)
+    share = Share("reading", scanned.min_bytes + extra_kib * KIB)
+    reader = BlockStream(scanned, share, seed)
     batches = list(reader)
     stop = data.draw(st.integers(0, len(batches)))
     reader.set_epoch(0)
@@ -379,10 +379,10 @@ def test_a_damaged_file_gives_rows_or_one_clear_line(
 
 
 @each_format
-def test_a_file_that_became_shorter_since_it_was_surveyed(tmp_path: Path, form: str) -> None:
+def test_a_file_that_became_shorter_since_it_was_scanned(tmp_path: Path, form: str) -> None:
     write(tmp_path / "a.arrow", table_of(0, 100), form)
-    survey = survey_path(tmp_path)
+    scanned = scan_path(tmp_path)
     (tmp_path / "a.arrow").write_bytes(b"ARROW1")
 
     with pytest.raises(DataError, match=r"a.arrow: is cut short: it has .*; write it again"):
-        list(read_blocks(survey, Share("reading", MIB)))
+        list(BlockStream(scanned, Share("reading", MIB)))

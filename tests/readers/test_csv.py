@@ -11,9 +11,9 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.framing import CsvRecords
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 
@@ -166,9 +166,9 @@ def test_the_end_of_records_with_stray_quotes() -> None:
 
 
 def _rows_with_quarantine(path: Path, quarantine: Quarantine, share_bytes: int = MIB) -> list[pa.RecordBatch]:
-    wanted = Wanted(["id", "price", "tags"], quarantine=quarantine)
-    found = survey(WITHOUT_HEADER, list_files(str(path)), wanted)
-    return list(read_blocks(found, Share("reading", share_bytes)))
+    wanted = ReadRequest(["id", "price", "tags"], quarantine=quarantine)
+    found = scan_files(WITHOUT_HEADER, list_files(str(path)), wanted)
+    return list(BlockStream(found, Share("reading", share_bytes)))
 
 
 def test_bad_rows_go_to_the_quarantine(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers.origin import ROW_COLUMN, locate
 from penstock.readers.reading import BlockStream
+from penstock.readers.stream import ROW_COLUMN, locate
 from tests.readers.samples import (
     CSV_WITH_HEADER,
     flat,

@@ -10,9 +10,9 @@ from penstock.config.sizes import MIB
 from penstock.data.prefetch import ReadAhead
 from penstock.readers.files import list_files
 from penstock.readers.parquet_files import OpenParquet
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
 
 
@@ -33,8 +33,8 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 @pytest.fixture
 def stream(tmp_path: Path) -> BlockStream:
     pq.write_table(pa.table({"x": range(40)}), tmp_path / "rows.parquet", row_group_size=10)
-    surveyed = survey(ReadingSection(), list_files(str(tmp_path / "rows.parquet")), Wanted(["x"]))
-    return read_blocks(surveyed, Share("reader", MIB))
+    scanned = scan_files(ReadingSection(), list_files(str(tmp_path / "rows.parquet")), ReadRequest(["x"]))
+    return BlockStream(scanned, Share("reader", MIB))
 
 
 @pytest.mark.parametrize(("num_waiting", "on_threads"), [(0, True), (1, True), (2, False), (9, False)])

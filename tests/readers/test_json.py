@@ -11,9 +11,9 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path
 
@@ -133,8 +133,8 @@ def test_compressed_text_is_one_block(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.json{suffix}"
     with pa.output_stream(path, compression="detect") as stream:
         stream.write(b"".join(b'{"x": %d}\n' % number for number in range(200_000)))
-    found = survey(ReadingSection(), list_files(str(path)), Wanted())
-    reader = read_blocks(found, Share("reading", 128 * KIB))
+    found = scan_files(ReadingSection(), list_files(str(path)), ReadRequest())
+    reader = BlockStream(found, Share("reading", 128 * KIB))
 
     assert found.blocks.num_rows.tolist() == [200_000]
     assert flat(reader, "x") == list(range(200_000))
@@ -214,9 +214,9 @@ def test_bad_lines_go_to_the_quarantine(tmp_path: Path) -> None:
     lines = [{"x": 1, "y": "a"}, '{"x": 1', {"x": "many", "y": "b"}, {"x": 4, "y": "c"}]
     path = _write(tmp_path, *lines)
     quarantine = Quarantine(tmp_path / "bad.jsonl", 10, [str(path)])
-    wanted = Wanted(["x", "y"], quarantine=quarantine)
-    found = survey(ReadingSection(input_fields_str="x:INT"), list_files(str(path)), wanted)
-    (batch,) = read_blocks(found, Share("reading", MIB))
+    wanted = ReadRequest(["x", "y"], quarantine=quarantine)
+    found = scan_files(ReadingSection(input_fields_str="x:INT"), list_files(str(path)), wanted)
+    (batch,) = BlockStream(found, Share("reading", MIB))
 
     assert batch.column("x").to_pylist() == [1, None, None, 4]
     assert batch.column("y").to_pylist() == ["a", None, "b", "c"]

@@ -11,12 +11,12 @@ import pytest
 from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers import odps
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.origin import locate
+from penstock.readers.order import Shard
+from penstock.readers.stream import locate
 from tests.readers.object_store import nobody_there
 from tests.readers.odps_service import Service
-from tests.readers.samples import flat, numbers, open_path, row_ids, survey_path, table_of, take
+from tests.readers.samples import flat, numbers, open_path, row_ids, scan_path, table_of, take
 
 CLICKS = "odps://shop/tables/clicks"
 
@@ -170,12 +170,10 @@ def test_a_table_that_changes_while_it_is_read(service: Service) -> None:
 
 def test_a_small_share_asks_for_few_rows_at_a_time(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odps, "_MIN_REQUEST_BYTES", 1)
-    surveyed = survey_path("odps://shop/tables/plain")
+    scanned = scan_path("odps://shop/tables/plain")
     service.requests.clear()
 
-    assert flat(open_path("odps://shop/tables/plain", share_bytes=4 * surveyed.least_bytes)) == list(
-        range(30)
-    )
+    assert flat(open_path("odps://shop/tables/plain", share_bytes=4 * scanned.min_bytes)) == list(range(30))
     assert "(0,4)" in service.row_ranges
 
 

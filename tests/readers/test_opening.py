@@ -6,8 +6,8 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.readers.files import DataFile
+from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import DatasetType, ReadingSection
-from penstock.readers.survey import dataset_type_of
 from tests.readers.samples import open_path, write_parquet
 
 

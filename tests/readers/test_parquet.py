@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from tests.readers.samples import flat, numbers, open_path, survey_path, table_of, write_parquet
+from tests.readers.samples import flat, numbers, open_path, scan_path, table_of, write_parquet
 
 
 def test_a_batch_is_a_row_group(tmp_path: Path) -> None:
@@ -150,4 +150,4 @@ def test_texts_are_counted_as_they_are_in_memory(tmp_path: Path) -> None:
 
     assert (tmp_path / "a.parquet").stat().st_size < 4 * KIB
     assert max(batch.nbytes for batch in reader) < MIB / 3
-    assert survey_path(tmp_path).row_bytes == (15_000 * 5 + 5_000 * 1000) // 20_000 + 4 + 8 + 1
+    assert scan_path(tmp_path).row_bytes == (15_000 * 5 + 5_000 * 1000) // 20_000 + 4 + 8 + 1

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import BlockStream, read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, survey_path, take
+from tests.readers.samples import flat, open_path, scan_path, take
 
 LONG = "a long text " * 1700
 
@@ -27,7 +27,7 @@ def _largest_batch_bytes(reader: BlockStream, share: Share) -> int:
 
 
 def _open(path: Path, share: Share) -> BlockStream:
-    return read_blocks(survey_path(path), share)
+    return BlockStream(scan_path(path), share)
 
 
 def _growing(num_short: int, num_long: int) -> pa.Array:
@@ -115,13 +115,13 @@ def _write_mixed_vectors(path: Path) -> pa.Array:
     return texts
 
 
-def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_survey_asks_for(
+def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan_asks_for(
     tmp_path: Path,
 ) -> None:
     """A row group that turns out too large to be decoded whole has the room that decoding it in parts takes."""
     texts = _write_mixed_vectors(tmp_path / "a.parquet")
-    survey = survey_path(tmp_path)
-    for share_bytes in (survey.least_bytes, 24 * MIB, survey.ample_bytes - MIB, survey.ample_bytes):
+    scanned = scan_path(tmp_path)
+    for share_bytes in (scanned.min_bytes, 24 * MIB, scanned.ample_bytes - MIB, scanned.ample_bytes):
         share = Share("reader", share_bytes)
         before_bytes, num_rows, num_batches = pa.total_allocated_bytes(), 0, 0
         for batch in _open(tmp_path, share):
@@ -177,16 +177,16 @@ def test_a_row_that_cannot_fit_names_the_row_and_the_setting(tmp_path: Path) -> 
 
 def test_the_least_share_is_enough_and_less_is_not(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000}), tmp_path / "a.parquet")
-    least_bytes = survey_path(tmp_path).least_bytes
+    min_bytes = scan_path(tmp_path).min_bytes
 
-    assert flat(open_path(tmp_path, share_bytes=least_bytes), "x") == list(range(300_000))
+    assert flat(open_path(tmp_path, share_bytes=min_bytes), "x") == list(range(300_000))
     with pytest.raises(BudgetExceeded):
-        open_path(tmp_path, share_bytes=least_bytes - 2 * KIB)
+        open_path(tmp_path, share_bytes=min_bytes - 2 * KIB)
 
 
 def test_the_ample_share_decodes_row_groups_whole(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": np.arange(30_000)}), tmp_path / "a.parquet", row_group_size=10_000)
-    ample_bytes = survey_path(tmp_path).ample_bytes
+    ample_bytes = scan_path(tmp_path).ample_bytes
 
     assert ample_bytes <= MIB
     assert [batch.num_rows for batch in open_path(tmp_path, share_bytes=ample_bytes)] == [10_000] * 3

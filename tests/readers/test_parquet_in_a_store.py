@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.storage import RemoteFile
 from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import survey_path
+from tests.readers.samples import scan_path
 
 NUM_COLUMNS, NUM_ROWS, NUM_GROUPS = 8, 100_000, 4
 
@@ -46,30 +46,30 @@ def file_bytes(written_bytes: int, object_store: ObjectStore) -> int:
     return written_bytes
 
 
-def test_a_survey_reads_the_footer_and_no_page(file_bytes: int, requests: list[int]) -> None:
-    survey = survey_path("s3://wide/wide.parquet")
+def test_a_scan_reads_the_footer_and_no_page(file_bytes: int, requests: list[int]) -> None:
+    scanned = scan_path("s3://wide/wide.parquet")
 
-    assert survey.num_rows == NUM_ROWS
+    assert scanned.num_rows == NUM_ROWS
     assert len(requests) == 2  # to read the footer, and for its checksum
     assert sum(requests) <= MIB
 
 
 def test_every_byte_is_fetched_once_where_a_row_group_fits(file_bytes: int, requests: list[int]) -> None:
-    survey = survey_path("s3://wide/wide.parquet")
-    share = Share("reading", survey.ample_bytes)
+    scanned = scan_path("s3://wide/wide.parquet")
+    share = Share("reading", scanned.ample_bytes)
     requests.clear()
 
-    assert sum(batch.num_rows for batch in read_blocks(survey, share)) == NUM_ROWS
+    assert sum(batch.num_rows for batch in BlockStream(scanned, share)) == NUM_ROWS
     assert len(requests) == 1 + NUM_GROUPS
     assert sum(requests) <= file_bytes + MIB
     assert share.held_bytes == 0
 
 
 def test_a_row_group_that_does_not_fit_is_read_through_windows(file_bytes: int, requests: list[int]) -> None:
-    survey = survey_path("s3://wide/wide.parquet")
-    share = Share("reading", survey.least_bytes)
+    scanned = scan_path("s3://wide/wide.parquet")
+    share = Share("reading", scanned.min_bytes)
     requests.clear()
 
-    assert sum(batch.num_rows for batch in read_blocks(survey, share)) == NUM_ROWS
+    assert sum(batch.num_rows for batch in BlockStream(scanned, share)) == NUM_ROWS
     assert len(requests) > 1 + NUM_GROUPS
-    assert share.peak_bytes <= survey.least_bytes
+    assert share.peak_bytes <= scanned.min_bytes

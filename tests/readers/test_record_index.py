@@ -18,10 +18,10 @@ from penstock.readers import record_index
 from penstock.readers.csv import CsvForm, CsvParser
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.framing import CsvRecords, Framing, Lines
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.record_index import index_records, scan_records
-from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.text_decoder import TextSurvey
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.text_decoder import ScannedText
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
@@ -60,20 +60,20 @@ def _counting(make: Callable[..., object], calls: list[object]) -> Callable[...,
     return counted
 
 
-def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
+def _scan_of_chunks(file: DataFile, chunk_bytes: int) -> ScannedFiles:
     """Two columns of text, with chunks much smaller than usual."""
     framing = CsvRecords(",")
     index = scan_records(file, 0, framing, 0, chunk_bytes)
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
     parser = CsvParser((CsvForm(file.path, ("a", "b"), 0, ","),), columns)
-    return TextSurvey((file,), (index,), framing, parser, 1, 1)
+    return ScannedText((file,), (index,), framing, parser, 1, 1)
 
 
 @quiet
 @given(text=csv_texts(), chunk_bytes=st.integers(1, 60))
 def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: int) -> None:
     file = _file(tmp_path / "a.csv", text.encode())
-    found = _survey_of_chunks(file, chunk_bytes)
+    found = _scan_of_chunks(file, chunk_bytes)
     expected = []
     if text.strip("\r\n"):
         whole = pa.csv.read_csv(
@@ -82,7 +82,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
             convert_options=pa.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()}),
         )
         expected = whole.to_pylist()
-    reader = read_blocks(found, Share("reading", MIB))
+    reader = BlockStream(found, Share("reading", MIB))
     read = pa.Table.from_batches(reader, reader.schema)
 
     assert found.num_rows == len(expected)
@@ -95,7 +95,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
 def test_any_rows_of_any_block_equal_a_slice_of_all(
     tmp_path: Path, text: str, chunk_bytes: int, share_bytes: int
 ) -> None:
-    found = _survey_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
+    found = _scan_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
     decoder = found.decoder(Share("reading", share_bytes))
     for block, num_rows in enumerate(found.blocks.num_rows.tolist()):
         whole = pa.Table.from_batches(decoder.batches(block, 0, num_rows))
@@ -138,7 +138,7 @@ def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
 
 def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     file = _file(tmp_path / "a.csv", b"1,2\n" + b"x" * 5000 + b",y\n")
-    reader = read_blocks(_survey_of_chunks(file, MIB), Share("reading", 20 * KIB))
+    reader = BlockStream(_scan_of_chunks(file, MIB), Share("reading", 20 * KIB))
 
     with pytest.raises(BudgetExceeded) as caught:
         list(reader)
@@ -152,7 +152,7 @@ def test_rows_of_a_compressed_file_are_read_without_starting_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n" + b"".join(b"%d\n" % n for n in range(400_000))))
-    found = survey(CSV_WITH_HEADER, list_files(str(tmp_path)), Wanted())
+    found = scan_files(CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest())
     opened = []
     monkeypatch.setattr(pa, "CompressedInputStream", _counting(pa.CompressedInputStream, opened))
     decoder = found.decoder(Share("reading", MIB))
@@ -230,9 +230,9 @@ def test_an_index_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[object]) -> None:
     files = list_files(str(write_csv(tmp_path, [5, 3])))
-    wanted = Wanted(index_dir=tmp_path / "index")
+    wanted = ReadRequest(index_dir=tmp_path / "index")
     for _ in range(2):
-        assert survey(CSV_WITH_HEADER, files, wanted).blocks.num_rows.tolist() == [5, 3]
+        assert scan_files(CSV_WITH_HEADER, files, wanted).blocks.num_rows.tolist() == [5, 3]
 
     assert len(scans) == 2
 
@@ -240,8 +240,8 @@ def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[ob
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) -> None:
     path = write_csv(tmp_path, [500]) / "part-000.csv"
-    reader = read_blocks(
-        survey(CSV_WITH_HEADER, list_files(str(path)), Wanted()), Share("reading", share_bytes)
+    reader = BlockStream(
+        scan_files(CSV_WITH_HEADER, list_files(str(path)), ReadRequest()), Share("reading", share_bytes)
     )
     path.write_text("number,text\n1,a\n")
 

@@ -12,10 +12,10 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.store_schema import ArrayNames
+from penstock.readers.stream import ROW_COLUMN
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import open_path, survey_path
+from tests.readers.samples import open_path, scan_path
 
 HEADS = {"action": 3, "unit": 2}
 COLUMNS = ["strategic_features", "labels_action", "labels_unit", "masks_action", "masks_unit"]
@@ -85,7 +85,7 @@ def test_splits_that_are_both_named_are_parts_of_one_data_set(tmp_path: Path) ->
     path = f"{store}/*_train*,{store}/*_val*"
 
     assert table_of(path).num_rows == NUM_ROWS - len(np.load(store / "X_test.npy"))
-    assert [file.path for file in survey_path(path).files] == [f"{store}/*_train*", f"{store}/*_val*"]
+    assert [file.path for file in scan_path(path).files] == [f"{store}/*_train*", f"{store}/*_val*"]
 
 
 def test_one_file_of_a_store_has_its_columns_under_the_same_names(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import record_ends
@@ -17,7 +17,7 @@ from penstock.readers.tfrecord_schema import Feature, parse_schema
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 from tests.readers.samples import open_path
-from tests.readers.tfrecord_samples import example, int64, read, survey_of, write_records
+from tests.readers.tfrecord_samples import example, int64, read, scan_of, write_records
 
 NUM_ROWS = 20_000
 
@@ -81,7 +81,7 @@ def test_one_value_everywhere_is_a_scalar_anything_else_a_list(tmp_path: Path):
         }
     )
     write_tfrecord(tmp_path / "a.tfrecord", table)
-    found = survey_of(tmp_path / "a.tfrecord").columns
+    found = scan_of(tmp_path / "a.tfrecord").columns
 
     assert dict(zip(found.names, found.types, strict=True)) == {
         "image": pa.binary(),
@@ -115,7 +115,7 @@ def test_a_feature_of_two_kinds_names_both_files(tmp_path: Path):
     write_tfrecord(tmp_path / "1.tfrecord", pa.table({"x": ["one"]}))
 
     with pytest.raises(DataError) as error:
-        survey_of(tmp_path)
+        scan_of(tmp_path)
 
     assert str(error.value) == (
         f"feature 'x' holds int64s in {tmp_path}/0.tfrecord but bytes in {tmp_path}/1.tfrecord; "
@@ -209,7 +209,7 @@ def test_records_of_any_size_are_read(large: Path):
 
 
 def test_a_compressed_file_is_one_block(large: Path):
-    assert len(survey_of(large).blocks) == (1 if large.suffix == ".gz" else 4)
+    assert len(scan_of(large).blocks) == (1 if large.suffix == ".gz" else 4)
 
 
 @pytest.fixture
@@ -227,31 +227,31 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("ample", [False, True], ids=["the least share", "an ample share"])
-def test_a_share_that_a_survey_names_is_enough(path: Path, ample: bool):
-    survey = survey_of(path)
-    share = Share("reading", survey.ample_bytes if ample else survey.least_bytes)
-    batches = list(read_blocks(survey, share))
+def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
+    scanned = scan_of(path)
+    share = Share("reading", scanned.ample_bytes if ample else scanned.min_bytes)
+    batches = list(BlockStream(scanned, share))
 
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(NUM_ROWS))
     assert 0 < share.peak_bytes <= share.limit_bytes
     assert max(batch.nbytes for batch in batches) <= share.limit_bytes // 2
-    assert len(batches) == len(survey.blocks) if ample else len(batches) > len(survey.blocks)
+    assert len(batches) == len(scanned.blocks) if ample else len(batches) > len(scanned.blocks)
 
 
 def test_what_a_row_and_a_block_take(path: Path):
-    survey = survey_of(path)
-    batches = list(read_blocks(survey, Share("reading", survey.ample_bytes)))
+    scanned = scan_of(path)
+    batches = list(BlockStream(scanned, Share("reading", scanned.ample_bytes)))
     taken_bytes = sum(batch.nbytes for batch in batches) / NUM_ROWS
 
-    assert survey.row_bytes == pytest.approx(taken_bytes, rel=0.05)
-    assert survey.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
+    assert scanned.row_bytes == pytest.approx(taken_bytes, rel=0.05)
+    assert scanned.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
 
 
 def test_arrow_allocates_no_more_than_is_leased(path: Path):
-    survey = survey_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
-    share = Share("reading", survey.ample_bytes)
+    scanned = scan_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
+    share = Share("reading", scanned.ample_bytes)
     before = pa.total_allocated_bytes()
-    for _ in read_blocks(survey, share):
+    for _ in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before <= share.held_bytes
 
 
@@ -261,4 +261,4 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
     with pytest.raises(
         BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading may hold 4MiB"
     ):
-        list(read_blocks(survey_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
+        list(BlockStream(scan_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.tfrecord import survey_tfrecord_with
+from penstock.readers.stream import ROW_COLUMN
+from penstock.readers.tfrecord import scan_tfrecord_with
 from penstock.runtime.budget import Share
 
 BYTES, FLOATS, INT64S = 1, 2, 3
@@ -102,21 +102,21 @@ def write_records(path: Path, *datas: bytes) -> Path:
     return path
 
 
-def survey_of(
+def scan_of(
     path: Path | str,
     schema: Mapping[str, Any] | None = None,
     columns: list[str] | None = None,
     quarantine: Quarantine | None = None,
     index_dir: Path | None = None,
-) -> Survey:
-    wanted = Wanted(columns, index_dir=index_dir, quarantine=quarantine)
+) -> ScannedFiles:
+    wanted = ReadRequest(columns, index_dir=index_dir, quarantine=quarantine)
     if schema is None:
-        return survey(ReadingSection(), list_files(str(path)), wanted)
-    return survey_tfrecord_with(list_files(str(path)), wanted, schema)
+        return scan_files(ReadingSection(), list_files(str(path)), wanted)
+    return scan_tfrecord_with(list_files(str(path)), wanted, schema)
 
 
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
     """All rows, without their origin."""
-    found = survey_of(path, schema, **wanted)
-    stream = read_blocks(found, Share("reading", max(MIB, found.ample_bytes)))
+    found = scan_of(path, schema, **wanted)
+    stream = BlockStream(found, Share("reading", max(MIB, found.ample_bytes)))
     return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)

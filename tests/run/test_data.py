@@ -102,7 +102,7 @@ def test_shuffled_batches_hold_every_row_once_in_an_order_that_the_seed_decides(
 
 
 def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source, shares):
-    kept = open_source(data(shuffle=True, drop_remainder=True), source.survey.files, PARSER, ["click"])
+    kept = open_source(data(shuffle=True, drop_remainder=True), source.scanned.files, PARSER, ["click"])
 
     with scoring_batches(kept, shares, batch_size=3) as batches:
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]

@@ -16,8 +16,8 @@ from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.sections import Oversize
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
+from penstock.readers.order import Shard
 from penstock.readers.stream import RecordStream
 from penstock.run.data import DataSource, open_source, resumed_state, training_rows
 from penstock.run.run_config import DataConfig
@@ -91,8 +91,8 @@ class Rank:
         self.budget = MemoryBudget(64 * MIB)
         share_data_path(
             self.budget,
-            {"": source.survey},
-            shuffle_bytes=shuffle_bytes_of(source.survey, case.window_rows),
+            {"": source.scanned},
+            shuffle_bytes=shuffle_bytes_of(source.scanned, case.window_rows),
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )

@@ -13,9 +13,9 @@ from penstock.runtime.budget import MemoryBudget
 
 @dataclass(frozen=True)
 class Needs:
-    """What a reader can use, as a survey tells it."""
+    """What a reader can use, as a scan tells it."""
 
-    least_bytes: int = 1 * MIB
+    min_bytes: int = 1 * MIB
     ample_bytes: int = 512 * MIB
     block_bytes: int = 16 * MIB
     files: tuple[DataFile, ...] = ()
@@ -86,9 +86,9 @@ def test_a_run_that_evaluates_has_shares_for_a_second_stream():
 
 def test_a_reader_gets_no_more_than_it_can_use_and_no_less_than_it_needs():
     assert planned(1024 * MIB, {"": Needs(ample_bytes=10 * MIB)})["reader"] == 10 * MIB
-    assert planned(700 * MIB, {"": Needs(least_bytes=130 * MIB)})["reader"] == 130 * MIB
+    assert planned(700 * MIB, {"": Needs(min_bytes=130 * MIB)})["reader"] == 130 * MIB
     with pytest.raises(BudgetExceeded, match=r"^reader needs 900MiB but only 448MiB of 1GiB are left"):
-        planned(1024 * MIB, {"": Needs(least_bytes=900 * MIB)})
+        planned(1024 * MIB, {"": Needs(min_bytes=900 * MIB)})
 
 
 def test_a_prefetch_of_ones_own_size():

@@ -9,7 +9,7 @@ from penstock.config.errors import DataError
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.readers.origin import with_row_ids
+from penstock.readers.stream import with_row_ids
 from penstock.tensors.loader import BatchLoader
 
 

@@ -23,8 +23,7 @@ from penstock.data.shuffle import Shuffle
 from penstock.features.build import build_features
 from penstock.features.parser import ParseBatches, Parser
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.tensors.loader import BatchLoader
 
@@ -56,22 +55,22 @@ class Rows(RecordStream):
     """All rows of ROWS, five at a time."""
 
     def __init__(self, rows=ROWS):
-        self._rows, self._place = with_row_ids(rows, 1, 0), Place(0)
+        self._rows, self._position = with_row_ids(rows, 1, 0), StreamPosition(0)
 
     schema = ROWS.schema.append(ROW_FIELD)
     order = {}
-    place = property(lambda self: self._place)
+    position = property(lambda self: self._position)
 
-    def go_to(self, place):
-        self._place = place
+    def seek(self, position):
+        self._position = position
 
     def check_order(self, saved):
         pass
 
     def __iter__(self):
-        while self._place.row < self._rows.num_rows:
-            begin = self._place.row
-            self._place = self._place.at(min(begin + 5, self._rows.num_rows))
+        while self._position.row < self._rows.num_rows:
+            begin = self._position.row
+            self._position = self._position.at(min(begin + 5, self._rows.num_rows))
             yield self._rows.slice(begin, 5)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.config.errors import CheckpointError, ConfigError, PenstockError
 from penstock.config.sizes import parse_size
 from penstock.data.arrow_numpy import leaf_type
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 
 
 def size_argument(method: str, size: Any) -> int:

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.stream import ROW_COLUMN, locate
 
 Int64Array: TypeAlias = NDArray[np.int64]
 

@@ -27,12 +27,12 @@ from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
 from penstock.data.stage import QuarantineFilter, TakeRows
-from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +95,16 @@ class Chain:
     prefetch_bytes: int | None = None
     memory_bytes: int | None = None
 
-    def survey(self) -> Survey:
+    def scan(self) -> ScannedFiles:
         """The rows and columns that are read: those that are given out, and those that tell the cost."""
         wanted = self.columns
         if wanted is not None and isinstance(self.cut, ByCost):
             wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
-        return self.source.survey(wanted, self.first_rows)
+        return self.source.scan(wanted, self.first_rows)
 
     def names(self) -> list[str]:
         """The columns that are given out, or that the first map gets."""
-        return list(self.columns) if self.columns is not None else self.source.survey().columns.names
+        return list(self.columns) if self.columns is not None else self.source.scan().columns.names
 
     def shuffle_rows(self) -> int:
         """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without a shuffle."""
@@ -112,34 +112,34 @@ class Chain:
             return 0
         if self.shuffling.num_rows is not None:
             return self.shuffling.num_rows
-        survey = self.survey()
-        num_rows = self.shuffling.buffer_bytes // survey.row_bytes
-        if num_rows < 2 <= survey.num_rows:
+        scanned = self.scan()
+        num_rows = self.shuffling.buffer_bytes // scanned.row_bytes
+        if num_rows < 2 <= scanned.num_rows:
             raise ConfigError.at(
                 "shuffle",
                 f"a buffer of {format_size(self.shuffling.buffer_bytes)} holds no two rows of {self.source.name}; "
-                f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
+                f"a row takes {format_size(scanned.row_bytes)}, and the buffer is in bytes",
             )
-        return max(1, min(num_rows, survey.num_rows))
+        return max(1, min(num_rows, scanned.num_rows))
 
 
 def open_rows(
     chain: Chain,
     shares: StageShares,
     *,
-    survey: Survey | None = None,
+    scanned: ScannedFiles | None = None,
     as_views: bool = False,
     quality: ShuffleQuality | None = None,
     quarantine: Quarantine | None = None,
 ) -> RecordStream:
     """The record batches of an epoch: read, shuffled, cut.
 
-    `survey` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
+    `scanned` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
     batch before it takes the next. `quality` measures how well rows are mixed; rows in `quarantine` are left out.
     """
-    survey, shuffling, cut = survey or chain.survey(), chain.shuffling, chain.cut or UNCUT
+    scanned, shuffling, cut = scanned or chain.scan(), chain.shuffling, chain.cut or UNCUT
     seed = None if shuffling is None else shuffling.seed
-    stream: RecordStream = read_blocks(survey, shares.reader, seed, chain.shard or Shard())
+    stream: RecordStream = BlockStream(scanned, shares.reader, seed, chain.shard or Shard())
     if shares.read_ahead is not None:
         stream = ReadAhead(stream, shares.read_ahead)
     if shuffling is not None:
@@ -158,7 +158,7 @@ def open_rows(
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        paths = [file.path for file in survey.files]
+        paths = [file.path for file in scanned.files]
         stream = CostCut(stream, cut.cost, cut.rules, paths, shares.cut)
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
@@ -204,7 +204,7 @@ def cost_of(cost: Any, source: Source) -> CostOf:
     """What a row costs: the number in a column, or an expression over lengths, as a run file may write it."""
     if not isinstance(cost, str):
         raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give {_COSTS}")
-    schema = source.survey().columns
+    schema = source.scan().columns
     with own_words():
         is_column = cost in schema.names or "(" not in cost
         found = ColumnCost(cost) if is_column else cost_of_expression(cost)

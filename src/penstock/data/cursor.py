@@ -13,8 +13,8 @@ from penstock.data.elements import Batches, Elements, Finish, Maker, Rows
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
-from penstock.readers.blocks import Shard
-from penstock.readers.survey import Survey
+from penstock.readers.order import Shard
+from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
@@ -34,12 +34,12 @@ _SETTINGS = {
 Opened: TypeAlias = "Elements | Prefetch[Any]"
 
 
-def share_memory(chain: Chain, survey: Survey) -> MemoryBudget:
+def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
-    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(survey, chain.shuffle_rows())
+    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(scanned, chain.shuffle_rows())
     needs = {
-        f"reading {chain.source.name} needs": survey.least_bytes,
+        f"reading {chain.source.name} needs": scanned.min_bytes,
         "shuffling": shuffle_bytes,
         "prefetch": chain.prefetch_bytes or 0,
         "cut": _CUT_BYTES * by_cost,
@@ -54,7 +54,7 @@ def share_memory(chain: Chain, survey: Survey) -> MemoryBudget:
         )
     share_data_path(
         budget,
-        {"": survey},
+        {"": scanned},
         shuffle_bytes=shuffle_bytes,
         prefetch_bytes=chain.prefetch_bytes or 0,
         by_cost=by_cost,
@@ -70,9 +70,9 @@ def open_chain(chain: Chain, finish: Finish | None) -> Opened:
 
     `finish` makes of a dict of arrays what is given out; None: record batches are.
     """
-    survey = chain.survey()
-    shares = StageShares.of(share_memory(chain, survey))
-    paths = [file.path for file in survey.files]
+    scanned = chain.scan()
+    shares = StageShares.of(share_memory(chain, scanned))
+    paths = [file.path for file in scanned.files]
     maker = Maker(chain, chain.names(), chain.source.shapes(), paths, finish)
     elements = (Rows if chain.cut is None else Batches)(open_rows(chain, shares), maker)
     return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
@@ -80,8 +80,8 @@ def open_chain(chain: Chain, finish: Finish | None) -> Opened:
 
 def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
     """Batches that an epoch gives when it is cut by cost: one pass over the columns that tell it."""
-    costs = chain.source.survey(cut.cost.columns, chain.first_rows)
-    stream = open_rows(chain, StageShares.of(share_memory(chain, costs)), survey=costs)
+    costs = chain.source.scan(cut.cost.columns, chain.first_rows)
+    stream = open_rows(chain, StageShares.of(share_memory(chain, costs)), scanned=costs)
     assert isinstance(stream, CostCut)
     stream.set_epoch(epoch)
     return stream.count().num_batches
@@ -251,7 +251,7 @@ def _shuffling(shuffle: State | None) -> str:
 
 def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
     shard = chain.shard or Shard()
-    rows = state_for([state["rows"] for state in states], chain.survey().blocks, shard)
+    rows = state_for([state["rows"] for state in states], chain.scan().blocks, shard)
     if shard.count == len(states):
         return next(state for state in states if state["rows"] is rows)
     if chain.take_rows is not None or chain.take_batches is not None or chain.take_in_all is not None:
@@ -281,7 +281,7 @@ def num_elements(chain: Chain, first_epoch: int) -> int:
 
 
 def _of_epoch(chain: Chain, epoch: int) -> int:
-    start, end = (chain.shard or Shard()).bounds(chain.survey().num_rows)
+    start, end = (chain.shard or Shard()).bounds(chain.scan().num_rows)
     num_rows = end - start if chain.take_rows is None else min(end - start, chain.take_rows)
     if chain.cut is None:
         return num_rows

@@ -15,10 +15,8 @@ from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.stage import RowBuffer, Stage, join
 from penstock.data.window import own_bytes
-from penstock.readers.blocks import Int64Array
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.sequence import BoolArray
-from penstock.readers.stream import RecordStream
+from penstock.readers.order import BoolArray, Int64Array
+from penstock.readers.stream import ROW_COLUMN, RecordStream, locate
 from penstock.runtime.budget import Share
 
 logger = logging.getLogger(__name__)
@@ -43,11 +41,11 @@ class RowCut(Stage):
         self._drop_remainder = drop_remainder
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         buffer = RowBuffer(iter(self._source))
         while pieces := buffer.take(self._num_rows):
             num_rows = sum(piece.num_rows for piece in pieces)
-            self._place = self._place.at(self._place.row + num_rows)
+            self._position = self._position.at(self._position.row + num_rows)
             if num_rows < self._num_rows and self._drop_remainder:
                 return
             yield join(pieces)
@@ -228,14 +226,14 @@ class CostCut(Stage):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         before = self.num_oversize
         for portion in self._portions():
-            self._place = self._place.at(portion.end_row)
+            self._position = self._position.at(portion.end_row)
             self.num_oversize += portion.num_oversize
             if portion.num_rows:
                 yield join(portion.pieces, "data_config.batch_cost_size")
         if self._rules.oversize is Oversize.drop and self.num_oversize > before:
             logger.warning(
                 "epoch %d: %s rows cost more than %s alone and were left out",
-                self._place.epoch,
+                self._position.epoch,
                 f"{self.num_oversize - before:,}",
                 f"{self._rules.limit:,}",
             )
@@ -259,9 +257,9 @@ class CostCut(Stage):
 
     def _portions(self) -> Iterator[_Portion]:
         """The rows of each batch; the last portion may be without rows, since every row of the source is in one."""
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         self._release()  # what an iteration holds that was left alone
-        chunk_row = self._place.row
+        chunk_row = self._position.row
         cutter, portion = (
             Cutter(self._rules.limit, self._rules.max_batch_rows),
             _Portion(chunk_row, chunk_row),

@@ -56,13 +56,13 @@ class Dataset:
     def schema(self) -> pa.Schema:
         """The columns that are read, with their Arrow types."""
         names = self._chain.names()
-        schema = self._chain.survey().columns
+        schema = self._chain.scan().columns
         return pa.schema([schema.field(name) for name in names])
 
     @property
     def num_rows(self) -> int:
         """Rows of one epoch, of all shards together."""
-        return self._chain.survey().num_rows
+        return self._chain.scan().num_rows
 
     def columns(self, names: Sequence[str]) -> "Dataset":
         """Read only these columns, in this order."""
@@ -270,7 +270,7 @@ class Dataset:
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse a name that no column has."""
-        known = self._chain.source.survey(self._chain.columns).columns.names
+        known = self._chain.source.scan(self._chain.columns).columns.names
         for name in names:
             if name not in known:
                 raise self._chain.source.no_column(name)

@@ -14,8 +14,8 @@ from penstock.data.arguments import check_position
 from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_batch_of
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
-from penstock.readers.sequence import Done
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.order import ConsumedRows
+from penstock.readers.stream import RecordStream, StreamPosition
 from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
@@ -103,20 +103,20 @@ class Elements(ABC):
     def __iter__(self) -> Iterator[Any]:
         """The elements from the present position to the end of the pass."""
         while True:
-            is_whole = self._row == 0 and self._place.done is None
+            is_whole = self._row == 0 and self._position.consumed is None
             yield from self._limited()
             if self._given_in_epoch == 0 and is_whole:
                 _warn_of_nothing(self._chain)
                 return
-            if self._is_full() or self._place.epoch + 1 == self.end_epoch:
+            if self._is_full() or self._position.epoch + 1 == self.end_epoch:
                 return
-            self._enter(self._place.epoch + 1)
+            self._enter(self._position.epoch + 1)
 
     def state_dict(self) -> State:
         """The position after the last element given out."""
-        done = self._place.done
+        done = self._position.consumed
         rows = {
-            "epoch": self._place.epoch,
+            "epoch": self._position.epoch,
             "row": self._row,
             "done": None if done is None else done.state,
             "order": self._stream.order,
@@ -136,13 +136,13 @@ class Elements(ABC):
         self.first_epoch = state["first_epoch"]
         self._given_in_epoch = state["given_in_epoch"]
         self._given_in_all = state["given_in_all"]
-        done = None if rows["done"] is None else Done.of_state(rows["done"])
-        self._place = Place(rows["epoch"], rows["row"], done)
+        done = None if rows["done"] is None else ConsumedRows.of_state(rows["done"])
+        self._position = StreamPosition(rows["epoch"], rows["row"], done)
         self._row = rows["row"]
 
     def _enter(self, epoch: int) -> None:
         self._given_in_epoch = 0
-        self._place = Place(epoch)
+        self._position = StreamPosition(epoch)
         self._row = 0
 
     def _is_full(self) -> bool:
@@ -153,7 +153,7 @@ class Elements(ABC):
         most = self._chain.take_batches
         if self._is_full() or (most is not None and self._given_in_epoch >= most):
             return
-        self._stream.go_to(self._place.at(self._row))
+        self._stream.seek(self._position.at(self._row))
         for element, row in self._of_epoch():
             self._row = row
             self._given_in_epoch += 1
@@ -164,7 +164,7 @@ class Elements(ABC):
 
     @abstractmethod
     def _of_epoch(self) -> Iterator[tuple[Any, int]]:
-        """Elements from the stream's place on, each with the number of rows that are given out after it."""
+        """Elements from the stream's position on, each with the number of rows that are given out after it."""
 
 
 class Batches(Elements):
@@ -172,7 +172,7 @@ class Batches(Elements):
 
     def _of_epoch(self) -> Iterator[tuple[Any, int]]:
         for record_batch in self._stream:
-            yield self._maker.batch(record_batch, self._place.epoch), self._stream.place.row
+            yield self._maker.batch(record_batch, self._position.epoch), self._stream.position.row
 
 
 class Rows(Elements):
@@ -181,14 +181,14 @@ class Rows(Elements):
     def _of_epoch(self) -> Iterator[tuple[Any, int]]:
         row = self._row
         for record_batch in self._stream:
-            for element in self._maker.rows(record_batch, self._place.epoch):
+            for element in self._maker.rows(record_batch, self._position.epoch):
                 row += 1
                 yield element, row
 
 
 def _warn_of_nothing(chain: Chain) -> None:
     """Say that a whole epoch gave nothing; not of one of more shards than there are rows."""
-    num_rows = chain.survey().num_rows
+    num_rows = chain.scan().num_rows
     if not num_rows:
         warnings.warn(f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=3)
     elif chain.shard is None and chain.cut is not None:

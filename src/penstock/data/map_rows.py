@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.data.arguments import kind_of, name_of
 from penstock.data.arrow_numpy import Column, Columns, Origin, Ragged
-from penstock.readers.sequence import derive_generator
+from penstock.readers.order import derive_generator
 
 Row = dict[str, Any]
 

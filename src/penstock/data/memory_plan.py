@@ -12,9 +12,9 @@ from typing import Self
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
-from penstock.readers.origin import ROW_FIELD
+from penstock.readers.scan import ScannedFiles
 from penstock.readers.storage import ALL_BLOCKS_BYTES
-from penstock.readers.survey import Survey
+from penstock.readers.stream import ROW_FIELD
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import MemoryBudget, Share
 
@@ -87,13 +87,13 @@ def share_model(
     budget.share("step", step_bytes, setting=rows_setting)
 
 
-def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
+def shuffle_bytes_of(scanned: ScannedFiles, num_rows: int) -> int:
     """What a shuffle holds whose windows have so many rows."""
-    return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
+    return window_bytes(scanned.columns.append(ROW_FIELD), num_rows, scanned.row_bytes) if num_rows else 0
 
 
 def data_path_bytes(
-    streams: Mapping[str, Survey],
+    streams: Mapping[str, ScannedFiles],
     shuffle_bytes: int,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
@@ -101,8 +101,8 @@ def data_path_bytes(
     """What the stages that carry rows can use, so that workers take nothing of it."""
     prefetch = PREFETCH_CAP_BYTES if prefetch_bytes is None else prefetch_bytes
     per_stream = [
-        survey.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * survey.block_bytes + prefetch
-        for survey in streams.values()
+        scanned.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * scanned.block_bytes + prefetch
+        for scanned in streams.values()
     ]
     fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_BLOCKS_BYTES
     return fixed + sum(per_stream) * 8 // 7
@@ -142,7 +142,7 @@ def share_workers(
 
 def share_data_path(
     budget: MemoryBudget,
-    streams: Mapping[str, Survey],
+    streams: Mapping[str, ScannedFiles],
     *,
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
@@ -166,10 +166,10 @@ def share_data_path(
 
     if shuffle_bytes:
         share("shuffle", shuffle_bytes)
-    if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
+    if any(is_uri(file.path) for scanned in streams.values() for file in scanned.files):
         share("store windows", ALL_BLOCKS_BYTES)
     rest = max(0, budget.unshared_bytes) // len(streams)
-    for stream, survey in streams.items():
+    for stream, scanned in streams.items():
         left = rest * 7 // 8 if is_ahead else rest
         if by_cost and not stream:
             left -= share("cut", max(1, min(CUT_CAP_BYTES, left // 4)))
@@ -177,10 +177,10 @@ def share_data_path(
         prefetch = chosen if prefetch_bytes is None else prefetch_bytes
         if prefetch:
             share(f"{stream}prefetch", prefetch)
-        ample = min(survey.ample_bytes, reader_cap_bytes or survey.ample_bytes)
-        reader = share(f"{stream}reader", max(survey.least_bytes, min(ample, left - prefetch)))
+        ample = min(scanned.ample_bytes, reader_cap_bytes or scanned.ample_bytes)
+        reader = share(f"{stream}reader", max(scanned.min_bytes, min(ample, left - prefetch)))
         # While a window is drawn from, the next one is being read.
         max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        num_ahead = min(max_ahead, (left - prefetch - reader) // survey.block_bytes)
+        num_ahead = min(max_ahead, (left - prefetch - reader) // scanned.block_bytes)
         if is_ahead and num_ahead >= BLOCKS_AHEAD:
-            share(f"{stream}read ahead", num_ahead * survey.block_bytes)
+            share(f"{stream}read ahead", num_ahead * scanned.block_bytes)

@@ -11,8 +11,7 @@ from typing import Any, Generic, NoReturn, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.stream import Stream
+from penstock.readers.stream import ROW_COLUMN, Stream, locate
 from penstock.runtime.budget import Share
 from penstock.runtime.worker_process import Failure, Send, WorkerError, WorkerStack, innermost
 from penstock.runtime.workers import Supervisor, WorkerPool

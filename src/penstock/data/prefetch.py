@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 import pyarrow as pa
 
 from penstock.data.stage import Stage
-from penstock.readers.stream import Place, RecordStream, Stream
+from penstock.readers.stream import RecordStream, Stream, StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
@@ -177,20 +177,20 @@ class ReadAhead(Stage):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._stop()
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         running = self._running = Prefetch(self._source, self._share, hold_handed_out=True)
         self._source.num_waiting = running.num_waiting
         try:
             for batch in running:
-                self._place = self._place.at(self._place.row + batch.num_rows)
+                self._position = self._position.at(self._position.row + batch.num_rows)
                 yield batch
         finally:
             self._source.num_waiting = None
             running.close()
 
-    def go_to(self, place: Place) -> None:
+    def seek(self, position: StreamPosition) -> None:
         self._stop()
-        super().go_to(place)
+        super().seek(position)
 
     def close(self) -> None:
         self._stop()

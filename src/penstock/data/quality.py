@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.readers.blocks import Blocks, Int64Array
-from penstock.readers.origin import ROW_COLUMN, ids_of_rows
+from penstock.readers.order import Blocks, Int64Array
+from penstock.readers.stream import ROW_COLUMN, ids_of_rows
 
 _STRETCH_ROWS = 65_536
 

@@ -120,5 +120,5 @@ def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
     """The Dataset of a source; what is wrong with files and columns is found here."""
     chain = Chain(source, None if columns is None else names_argument("columns", columns))
     with own_words():
-        chain.survey()
+        chain.scan()
     return Dataset(chain)

@@ -8,22 +8,21 @@ import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
 from penstock.data.shuffle import Bucketing, window_order
-from penstock.readers.blocks import Blocks, Int64Array, Shard
-from penstock.readers.reading import read_blocks
-from penstock.readers.sequence import Done, DoneRows, RowSequence
-from penstock.readers.stream import Place
-from penstock.readers.survey import Survey
+from penstock.readers.order import Blocks, ConsumedRows, ConsumedRowsBuilder, EpochOrder, Int64Array, Shard
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ScannedFiles
+from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
-ReadLengths = Callable[[State, Place, int], Int64Array]
-"""From the order of a saved state, a place in it before the shuffle, and a number of rows: their lengths."""
+ReadLengths = Callable[[State, StreamPosition, int], Int64Array]
+"""From the order of a saved state, a position in it before the shuffle, and a number of rows: their lengths."""
 
 
 def state_for(
     states: Sequence[State], blocks: Blocks, shard: Shard, read_lengths: ReadLengths | None = None
 ) -> State:
-    """The place of one shard, from the places that all shards of a run saved at one moment.
+    """The position of one shard, from the places that all shards of a run saved at one moment.
 
     With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
     is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
@@ -76,23 +75,29 @@ def _shards(indexes: Iterable[int]) -> str:
     return f"shard{'s' if len(texts) > 1 else ''} {', '.join(texts)}" if texts else ""
 
 
-def done_rows(states: Sequence[State], blocks: Blocks, read_lengths: ReadLengths | None = None) -> Done:
+def done_rows(
+    states: Sequence[State], blocks: Blocks, read_lengths: ReadLengths | None = None
+) -> ConsumedRows:
     """The rows of the epoch that these shards have given out, and those that were done before them."""
     first = states[0]
     if any(state["epoch"] != first["epoch"] or state["done"] != first["done"] for state in states):
         raise CheckpointError("the positions are of different moments; load those of one checkpoint")
-    before = None if first["done"] is None else Done.of_state(first["done"])
-    collected = DoneRows(blocks, before)
+    before = None if first["done"] is None else ConsumedRows.of_state(first["done"])
+    collected = ConsumedRowsBuilder(blocks, before)
     for state in states:
         _add_rows_of(state, blocks, before, collected, read_lengths)
     return collected.result()
 
 
 def _add_rows_of(
-    state: State, blocks: Blocks, before: Done | None, collected: DoneRows, read_lengths: ReadLengths | None
+    state: State,
+    blocks: Blocks,
+    before: ConsumedRows | None,
+    collected: ConsumedRowsBuilder,
+    read_lengths: ReadLengths | None,
 ) -> None:
     order, row = state["order"], state["row"]
-    sequence = RowSequence(blocks, order["seed"], state["epoch"], Shard(*order["shard"]), before)
+    sequence = EpochOrder(blocks, order["seed"], state["epoch"], Shard(*order["shard"]), before)
     if "shuffle" not in order:
         sequence.add_first_rows(row, collected)
         return
@@ -102,14 +107,14 @@ def _add_rows_of(
     sequence.add_first_rows(start, collected)
     if num_drawn:
         num_rows = min(window_rows, sequence.num_rows - start)
-        place = Place(state["epoch"], start, before)
-        lengths = _lengths(order, place, num_rows, read_lengths)
-        drawn = window_order(order, place, window, num_rows, lengths)[:num_drawn]
+        position = StreamPosition(state["epoch"], start, before)
+        lengths = _lengths(order, position, num_rows, read_lengths)
+        drawn = window_order(order, position, window, num_rows, lengths)[:num_drawn]
         sequence.add_rows(start + drawn, collected)
 
 
 def _lengths(
-    order: State, place: Place, num_rows: int, read_lengths: ReadLengths | None
+    order: State, position: StreamPosition, num_rows: int, read_lengths: ReadLengths | None
 ) -> Int64Array | None:
     if "bucket_by" not in order["shuffle"]:
         return None
@@ -117,15 +122,15 @@ def _lengths(
         raise ValueError(
             "rows were brought together by length; read_lengths is needed to tell which are done"
         )
-    return read_lengths(order, place, num_rows)
+    return read_lengths(order, position, num_rows)
 
 
-def read_lengths(survey: Survey, share: Share, bucketing: Bucketing) -> ReadLengths:
-    """Reads the lengths of a window again; a survey of nothing but the column is enough."""
+def read_lengths(scanned: ScannedFiles, share: Share, bucketing: Bucketing) -> ReadLengths:
+    """Reads the lengths of a window again; a scan of nothing but the column is enough."""
 
-    def read(order: State, place: Place, num_rows: int) -> Int64Array:
-        stream = read_blocks(survey, share, order["seed"], Shard(*order["shard"]))
-        stream.go_to(place)
+    def read(order: State, position: StreamPosition, num_rows: int) -> Int64Array:
+        stream = BlockStream(scanned, share, order["seed"], Shard(*order["shard"]))
+        stream.seek(position)
         with closing(iter(stream)) as batches:  # type: ignore[type-var]
             return bucketing.lengths_of(_first_rows(batches, num_rows))
 

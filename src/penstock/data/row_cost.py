@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
-from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import is_list
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.order import Int64Array
+from penstock.readers.stream import ROW_COLUMN
 
 FUNCTIONS = {
     "sum_of_lengths": "the lengths of all sequences added up: what grows with every step of every sequence",

@@ -14,30 +14,30 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.memory_arrays import MEMORY, survey_arrays
-from penstock.readers.numpy_files import NumpySurvey
+from penstock.readers.memory_arrays import MEMORY, scan_arrays
+from penstock.readers.numpy_files import ScannedNumpy
+from penstock.readers.order import Blocks
 from penstock.readers.recognition import Likeness, recognise
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
-from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
 
 
-def first_rows_of(survey: Survey, num_rows: int) -> Survey:
-    """A survey whose blocks hold the first rows of another's, in the order of the files."""
-    blocks = survey.blocks
+def first_rows_of(scanned: ScannedFiles, num_rows: int) -> ScannedFiles:
+    """A scan whose blocks hold the first rows of another's, in the order of the files."""
+    blocks = scanned.blocks
     starts = np.cumsum(blocks.num_rows) - blocks.num_rows
     kept = int(np.searchsorted(starts, num_rows, side="left"))
     left = np.minimum(blocks.num_rows[:kept], num_rows - starts[:kept])
-    return FirstRows(survey, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
+    return FirstRows(scanned, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
 
 
 @dataclass(frozen=True)
-class FirstRows(Survey):
-    """Everything is as in the whole survey, except that later blocks are not there; the last may be shorter."""
+class FirstRows(ScannedFiles):
+    """Everything is as in the whole scan, except that later blocks are not there; the last may be shorter."""
 
-    whole: Survey
+    whole: ScannedFiles
     kept: Blocks
 
     blocks = property(lambda self: self.kept)
@@ -45,7 +45,7 @@ class FirstRows(Survey):
     fingerprints = property(lambda self: self.whole.fingerprints)
     columns = property(lambda self: self.whole.columns)
     row_bytes = property(lambda self: self.whole.row_bytes)
-    least_bytes = property(lambda self: self.whole.least_bytes)
+    min_bytes = property(lambda self: self.whole.min_bytes)
     ample_bytes = property(lambda self: self.whole.ample_bytes)
     block_bytes = property(lambda self: self.whole.block_bytes)
 
@@ -108,12 +108,12 @@ class Source(ABC):
 
     name: str
     """For messages and for `repr`: the files, or what the arrays are."""
-    _looks: dict[_Key, Survey] = field(default_factory=dict, init=False, repr=False)
+    _looks: dict[_Key, ScannedFiles] = field(default_factory=dict, init=False, repr=False)
 
-    def survey(self, columns: tuple[str, ...] | None = None, num_rows: int | None = None) -> Survey:
+    def scan(self, columns: tuple[str, ...] | None = None, num_rows: int | None = None) -> ScannedFiles:
         """Some columns (None: all) of the first rows (None: all)."""
         if (columns, num_rows) not in self._looks:
-            found = self._look(columns) if num_rows is None else first_rows_of(self.survey(columns), num_rows)
+            found = self._look(columns) if num_rows is None else first_rows_of(self.scan(columns), num_rows)
             self._looks[columns, num_rows] = found
         return self._looks[columns, num_rows]
 
@@ -126,17 +126,15 @@ class Source(ABC):
         return {}
 
     def no_column(self, name: str) -> DataError:
-        return DataError(
-            f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
-        )
+        return DataError(f"{self.name}: there is no column '{name}'; {hint(name, self.scan().columns.names)}")
 
     def advice_on_text(self, column: str) -> str:
         """What to do where a column is text and should be numbers."""
         return ""
 
     @abstractmethod
-    def _look(self, columns: Sequence[str] | None) -> Survey:
-        """A survey of these columns."""
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
+        """A scan of these columns."""
 
 
 @dataclass(eq=False)
@@ -159,9 +157,9 @@ class Files(Source):
             "of them is named"
         )
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         with telling_other_formats(self._kind, self.files):
-            found = survey(self.reading, self.files, Wanted(columns))
+            found = scan_files(self.reading, self.files, ReadRequest(columns))
         # Any text is CSV of some kind, and a look at lines that are no JSON finds no keys.
         first_name = next(iter(found.columns.names), "")
         if not first_name or first_name.startswith(("{", "[")):
@@ -169,14 +167,14 @@ class Files(Source):
         return found
 
 
-class Surveyed(Source):
+class ScannedSource(Source):
     """Files that were looked at already, for the columns that are needed."""
 
-    def __init__(self, survey: Survey) -> None:
-        super().__init__(name_of_files(survey.files))
-        self._found = survey
+    def __init__(self, scanned: ScannedFiles) -> None:
+        super().__init__(name_of_files(scanned.files))
+        self._found = scanned
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         return self._found
 
 
@@ -184,10 +182,10 @@ class NumpyFiles(Files):
     """NumPy files, whose arrays may have any number of axes."""
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        survey = self.survey()
-        if not isinstance(survey, NumpySurvey) or not survey.parts:
+        scanned = self.scan()
+        if not isinstance(scanned, ScannedNumpy) or not scanned.parts:
             return {}
-        return _deep({name: array.shape for name, array in survey.parts[0].arrays.items()})
+        return _deep({name: array.shape for name, array in scanned.parts[0].arrays.items()})
 
 
 @dataclass(eq=False)
@@ -197,12 +195,12 @@ class TFRecords(Source):
     files: Sequence[DataFile]
     schema: Mapping[str, Any]
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         # Imported where it is needed: its kernels take a while to load.
-        from penstock.readers.tfrecord import survey_tfrecord_with
+        from penstock.readers.tfrecord import scan_tfrecord_with
 
         with telling_other_formats(DatasetType.TFRecordDataset, self.files):
-            return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
+            return scan_tfrecord_with(self.files, ReadRequest(columns), self.schema)
 
 
 @dataclass(eq=False)
@@ -211,8 +209,8 @@ class Arrays(Source):
 
     arrays: Mapping[str, Any]
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
-        return survey_arrays(self.arrays, Wanted(columns))
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
+        return scan_arrays(self.arrays, ReadRequest(columns))
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         return _deep(

@@ -7,21 +7,20 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import ROW_COLUMN, RecordStream, StreamPosition
 from penstock.runtime.world import State
 
 
 class Stage(RecordStream):
     """A stage over a source; one that keeps the order of rows says only how it gives them (`__iter__`).
 
-    The place of such a stage is a count of the source's rows, so that its source is entered at the same row.
+    The position of such a stage is a count of the source's rows, so that its source is entered at the same row.
     """
 
     def __init__(self, source: RecordStream) -> None:
         self._source = source
-        self._place = source.place
+        self._position = source.position
 
     @property
     def schema(self) -> pa.Schema:
@@ -32,11 +31,11 @@ class Stage(RecordStream):
         return self._source.order
 
     @property
-    def place(self) -> Place:
-        return self._place
+    def position(self) -> StreamPosition:
+        return self._position
 
-    def go_to(self, place: Place) -> None:
-        self._place = place
+    def seek(self, position: StreamPosition) -> None:
+        self._position = position
 
     def close(self) -> None:
         self._source.close()
@@ -98,14 +97,14 @@ class TakeRows(Stage):
         self._num_rows = num_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        if self._place.row >= self._num_rows:
+        if self._position.row >= self._num_rows:
             return
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         for batch in self._source:
-            taken = batch.slice(0, self._num_rows - self._place.row)
-            self._place = self._place.at(self._place.row + taken.num_rows)
+            taken = batch.slice(0, self._num_rows - self._position.row)
+            self._position = self._position.at(self._position.row + taken.num_rows)
             yield taken
-            if self._place.row >= self._num_rows:
+            if self._position.row >= self._num_rows:
                 return
 
 
@@ -120,9 +119,9 @@ class QuarantineFilter(Stage):
         self._quarantine = quarantine
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         for batch in self._source:
-            self._place = self._source.place
+            self._position = self._source.position
             bad = self._quarantine.bad(np.asarray(batch.column(ROW_COLUMN)))
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
             if rows.num_rows:

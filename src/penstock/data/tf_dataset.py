@@ -38,7 +38,7 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
 def _example(chain: Chain) -> dict[str, Any]:
     """Something with the columns and types of a batch: what maps make of one, only trying tells."""
     if not chain.maps:
-        schema = chain.survey().columns
+        schema = chain.scan().columns
         empty = pa.RecordBatch.from_pylist([], schema=schema).select(chain.names())
         return dict(columns_of(empty, Origin(0, empty, ()), chain.source.shapes()))
     first = next(iter(Dataset(chain)), None)

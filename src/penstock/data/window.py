@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.sizes import GIB, MIB
-from penstock.readers.blocks import Int64Array
+from penstock.readers.order import Int64Array
 
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""

@@ -25,7 +25,7 @@ from penstock.features.feature import (
     row_of_value,
 )
 from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.stream import ROW_COLUMN, locate
 
 UNKNOWN_ROW = -1
 """Row id of a row that came from no file."""

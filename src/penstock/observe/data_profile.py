@@ -18,7 +18,7 @@ from penstock.features.build import feature_names
 from penstock.observe.inspect_data import column_table, short_type
 from penstock.prep.profile import ColumnFacts, DataProfile, choose_few_pieces, is_list, profile_pieces
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.survey import Survey, dataset_type_of, survey
+from penstock.readers.scan import ScannedFiles, dataset_type_of, scan_files
 from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def uses_of(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> 
     for column, use in _uses(run, source, grouping):
         if use not in uses.setdefault(column, []):
             uses[column].append(use)
-    names = source.survey.columns.names
+    names = source.scanned.columns.names
     return {column: uses.get(column, []) for column in dict.fromkeys([*uses, *names]) if column in names}
 
 
@@ -88,15 +88,15 @@ def _kinds_of_features(run: "RunConfig") -> dict[str, str]:
 
 def _unfit(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> str | None:
     """Why no look is taken."""
-    surveyed = plan.source.survey
-    if dataset_type_of(run.data_config, surveyed.files) == "OdpsDataset":
+    scanned = plan.source.scanned
+    if dataset_type_of(run.data_config, scanned.files) == "OdpsDataset":
         return "tables of ODPS are read over the network in sessions of their own, and not for a look"
-    if not surveyed.num_rows:
+    if not scanned.num_rows:
         return "there are no rows"
-    room_bytes, least_bytes = _room(plan, process_bytes), surveyed.least_bytes
-    if room_bytes < least_bytes:
+    room_bytes, min_bytes = _room(plan, process_bytes), scanned.min_bytes
+    if room_bytes < min_bytes:
         return (
-            f"reading them needs {format_size(least_bytes)} and looking {format_size(SKETCH_BYTES)}, but beside the "
+            f"reading them needs {format_size(min_bytes)} and looking {format_size(SKETCH_BYTES)}, but beside the "
             f"process only {format_size(max(0, room_bytes + SKETCH_BYTES))} of memory.limit are free"
         )
     return None
@@ -110,25 +110,25 @@ def _room(plan: "TrainingPlan", process_bytes: int) -> int:
 
 def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> dict[str, Any]:
     started_at = time.perf_counter()
-    surveyed, uses = _harmless_survey(run, plan.source), uses_of(run, plan.source, plan.grouping_columns)
-    room_bytes = min(_room(plan, process_bytes), max(surveyed.least_bytes, _READER_BYTES))
+    scanned, uses = _harmless_scan(run, plan.source), uses_of(run, plan.source, plan.grouping_columns)
+    room_bytes = min(_room(plan, process_bytes), max(scanned.min_bytes, _READER_BYTES))
     profile = profile_pieces(
-        surveyed,
+        scanned,
         Share("the look at the data", room_bytes),
-        choose_few_pieces(surveyed.blocks, surveyed.row_bytes, MOST_ROWS),
+        choose_few_pieces(scanned.blocks, scanned.row_bytes, MOST_ROWS),
         columns=list(uses)[:MOST_COLUMNS],
         enough=lambda: time.perf_counter() - started_at > PATIENCE_SECONDS,
     )
     return as_record(profile, uses)
 
 
-def _harmless_survey(run: "RunConfig", source: "DataSource") -> Survey:
-    """The survey of the run, or one that writes no bad row aside: only rows that are trained on count as left out."""
-    data, files = run.data_config, source.survey.files
+def _harmless_scan(run: "RunConfig", source: "DataSource") -> ScannedFiles:
+    """The scan of the run, or one that writes no bad row aside: only rows that are trained on count as left out."""
+    data, files = run.data_config, source.scanned.files
     if source.quarantine is None or dataset_type_of(data, files) not in _QUARANTINING_READERS:
-        return source.survey
+        return source.scanned
     ignored = Quarantine(None, sys.maxsize, [file.path for file in files])
-    return survey(data, files, replace(source.wanted, quarantine=ignored))
+    return scan_files(data, files, replace(source.request, quarantine=ignored))
 
 
 def as_record(profile: DataProfile, uses: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.observe.inspect_data import DataLook, Inspection, inspect_data, plain_value, short_value
 from penstock.prep.contents import ArrayContents, Block, Contents, Extremes, Part, contents_of
 from penstock.prep.profile import BlockPieces, choose_pieces
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import TYPE_OF_SUFFIX
+from penstock.readers.order import Blocks
 from penstock.readers.store_manifest import PREPARATION_NAME
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger

@@ -27,8 +27,8 @@ from penstock.prep.profile import (
 )
 from penstock.readers.files import DataFile
 from penstock.readers.reading_options import files_of, reading_of
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, refuse_hdf5, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted, dataset_type_of, refuse_hdf5, survey
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger
@@ -250,15 +250,15 @@ def plain_value(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def survey_agreeing(reading: ReadingSection, files: Sequence[DataFile]) -> tuple[Survey, list[str]]:
-    """A survey of the files that have the columns and types of the first, and what to say about the others."""
+def scan_agreeing(reading: ReadingSection, files: Sequence[DataFile]) -> tuple[ScannedFiles, list[str]]:
+    """A scan of the files that have the columns and types of the first, and what to say about the others."""
     try:
-        return survey(reading, files, Wanted()), []
+        return scan_files(reading, files, ReadRequest()), []
     except DataError:
         if len(files) == 1:
             raise
         # A file that cannot be read at all is told here, alone.
-        schemas = [survey(reading, [file], Wanted()).columns for file in files]
+        schemas = [scan_files(reading, [file], ReadRequest()).columns for file in files]
         same = [file for file, schema in zip(files, schemas, strict=True) if schema.equals(schemas[0])]
         if len(same) == len(files):
             raise
@@ -267,7 +267,7 @@ def survey_agreeing(reading: ReadingSection, files: Sequence[DataFile]) -> tuple
     left_out = (
         f"{len(files) - len(same):,} of {len(files):,} files differ from the first and were left out here"
     )
-    return survey(reading, same, Wanted()), [
+    return scan_files(reading, same, ReadRequest()), [
         f"{difference}; {left_out}; write all with the same columns and types"
     ]
 
@@ -320,22 +320,22 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
     refuse_hdf5(files)
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]
     dataset_type = dataset_type_of(reading, files)
-    surveyed, differences = survey_agreeing(reading, files)
-    profile = _profile(surveyed, look)
+    scanned, differences = scan_agreeing(reading, files)
+    profile = _profile(scanned, look)
     is_parquet = dataset_type == "ParquetDataset"
     if is_parquet and not profile.is_whole:
-        profile = with_footers(profile, surveyed.files)
+        profile = with_footers(profile, scanned.files)
     storage = Storage(
         path=path,
         num_files=len(files),
         bytes_on_disk=sum(file.size_bytes for file in files),
-        row_group_rows=tuple(surveyed.blocks.num_rows.tolist()) if is_parquet else (),
-        parquet_part=_parquet_part(profile, surveyed) if dataset_type in _ROW_FORMATS else None,
+        row_group_rows=tuple(scanned.blocks.num_rows.tolist()) if is_parquet else (),
+        parquet_part=_parquet_part(profile, scanned) if dataset_type in _ROW_FORMATS else None,
         format_name=KINDS.get(dataset_type, dataset_type),
     )
     return Inspection(
         kind=_kind(dataset_type, reading),
-        facts=_facts(profile, storage, surveyed),
+        facts=_facts(profile, storage, scanned),
         table_name="columns",
         table=column_table(profile),
         shown_table=shown_columns(profile),
@@ -344,22 +344,22 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
     )
 
 
-def _profile(surveyed: Survey, look: DataLook) -> DataProfile:
-    row_bytes = surveyed.row_bytes  # looked up before memory is measured, since that reads a few rows
+def _profile(scanned: ScannedFiles, look: DataLook) -> DataProfile:
+    row_bytes = scanned.row_bytes  # looked up before memory is measured, since that reads a few rows
     pa.default_memory_pool().release_unused()
     process_bytes = tree_bytes()
     limit_bytes = memory_limit(look.memory_bytes, process_bytes)
     free_bytes = (limit_bytes - process_bytes) * 7 // 8 - _SKETCH_BYTES
-    if free_bytes < surveyed.least_bytes:
-        needed_bytes = limit_bytes + (surveyed.least_bytes - free_bytes) * 8 // 7
+    if free_bytes < scanned.min_bytes:
+        needed_bytes = limit_bytes + (scanned.min_bytes - free_bytes) * 8 // 7
         raise BudgetExceeded(
             f"looking at rows of {format_size(row_bytes)} needs about {format_size(needed_bytes)} but may hold "
             f"{format_size(limit_bytes)}; raise --memory"
         )
-    share = Share("the reader", min(free_bytes, surveyed.ample_bytes), "--memory")
-    pieces = choose_pieces(surveyed.blocks, row_bytes, full=look.full)
+    share = Share("the reader", min(free_bytes, scanned.ample_bytes), "--memory")
+    pieces = choose_pieces(scanned.blocks, row_bytes, full=look.full)
     with _progress(pieces, look) as progress:
-        return profile_pieces(surveyed, share, pieces, on_rows=progress.advance)
+        return profile_pieces(scanned, share, pieces, on_rows=progress.advance)
 
 
 @contextmanager
@@ -380,10 +380,10 @@ def _kind(dataset_type: str, reading: ReadingSection) -> str:
     return f"{kind} (first line taken for names)" if reading.with_header else f"{kind} (without a header)"
 
 
-def _facts(profile: DataProfile, storage: Storage, surveyed: Survey) -> dict[str, int | float | str]:
-    num_blocks = len(surveyed.blocks)
+def _facts(profile: DataProfile, storage: Storage, scanned: ScannedFiles) -> dict[str, int | float | str]:
+    num_blocks = len(scanned.blocks)
     blocks = "row_groups" if storage.row_group_rows else "blocks"
-    largest_rows = int(surveyed.blocks.num_rows.max()) if num_blocks else 0
+    largest_rows = int(scanned.blocks.num_rows.max()) if num_blocks else 0
     facts: dict[str, int | float | str] = {
         "files": storage.num_files,
         "rows": profile.num_rows,
@@ -411,12 +411,12 @@ def _notes(profile: DataProfile, is_parquet: bool) -> list[str]:
     return notes
 
 
-def _parquet_part(profile: DataProfile, surveyed: Survey) -> float | None:
+def _parquet_part(profile: DataProfile, scanned: ScannedFiles) -> float | None:
     """What the first rows would take as Parquet, as a part of what rows take in the files."""
     rows = profile.first_rows
     if rows is None or not profile.num_rows:
         return None
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_batches([rows]), sink, compression="zstd")
-    row_bytes = sum(file.size_bytes for file in surveyed.files) / profile.num_rows
+    row_bytes = sum(file.size_bytes for file in scanned.files) / profile.num_rows
     return float(sink.getvalue().size / rows.num_rows / row_bytes)

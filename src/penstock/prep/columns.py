@@ -15,7 +15,7 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.prep.inputs import natural_key
 from penstock.prep.sections import SampleSchema
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.stream import ROW_COLUMN
 
 Values = NDArray[Any]
 FEATURE_COLUMNS = "feature_columns"

@@ -31,11 +31,11 @@ from penstock.prep.columns import (
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.samples import Sample
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
-from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
 from penstock.runtime.checksums import file_checksum
 
@@ -83,7 +83,7 @@ class Extraction:
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
         extraction = self
         if self.function is None:
-            found = self._survey(file)
+            found = self._scan(file)
             if not found.num_rows:  # nobody knows the types of its columns
                 return None
             extraction = self._with_roles(self._file_roles(found.columns, file))
@@ -138,7 +138,7 @@ class Extraction:
         return given
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
-        found = self._survey(file)
+        found = self._scan(file)
         if not found.num_rows:
             return
         columns = found.columns
@@ -149,20 +149,20 @@ class Extraction:
             error = self._text_in_file(file, name, roles.key_of(name))
             if error is not None:
                 raise error
-        found = self._survey(file, roles.columns)
-        share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, _READER_BYTES)))
-        with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
+        found = self._scan(file, roles.columns)
+        share = Share("the reader", max(found.min_bytes, min(found.ample_bytes, _READER_BYTES)))
+        with closing(iter(BlockStream(found, share))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 for name in texts:
                     index = batch.schema.get_field_index(name)
                     batch = batch.set_column(index, name, text_numbers(batch.column(name)))  # noqa: PLW2901
                 yield batch
 
-    def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
+    def _scan(self, file: DataFile, columns: Sequence[str] | None = None) -> ScannedFiles:
         """A group of a CSV file is the string that is written there, also in a column of digits."""
         texts = [] if self.group_key is None else [self.group_key]
         is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
-        return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
+        return scan_files(self.reading, [file], ReadRequest(columns, texts if is_csv else ()))
 
     def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
         """A column with text is no feature, unless all in it is missing or a number.
@@ -184,9 +184,9 @@ class Extraction:
 
         Features that a CSV file has now and then are no error: only a part of it was looked at to find the type.
         """
-        found = survey(self.reading, [file], Wanted((column,)))
+        found = scan_files(self.reading, [file], ReadRequest((column,)))
         row, has_numbers = 0, False
-        with closing(iter(read_blocks(found, Share("the reader", found.least_bytes)))) as batches:  # type: ignore[type-var]
+        with closing(iter(BlockStream(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 values: Any = batch.column(column)
                 try:

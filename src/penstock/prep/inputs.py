@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
-from penstock.readers.fingerprints import ends_checksum
+from penstock.readers.scan import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
 from penstock.readers.store_manifest import InputRecord
 from penstock.readers.uris import Uri, is_uri

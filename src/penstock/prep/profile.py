@@ -18,10 +18,10 @@ import pyarrow.types as pt
 
 from penstock.config.sizes import MIB
 from penstock.features.hashes import value_hashes
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile
+from penstock.readers.order import Blocks
 from penstock.readers.parquet_files import OpenParquet
-from penstock.readers.survey import Survey
+from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share
 
 _SKETCH_HASHES = 4096
@@ -300,7 +300,7 @@ class BlockPieces:
 
 
 def profile_pieces(
-    survey: Survey,
+    scanned: ScannedFiles,
     share: Share,
     pieces: Sequence[BlockPieces],
     *,
@@ -312,11 +312,11 @@ def profile_pieces(
 
     It takes the reader's share and a few MiB.
     """
-    names = list(survey.columns.names if columns is None else columns)
-    profiles = [ColumnProfile(survey.columns.field(name)) for name in names]
+    names = list(scanned.columns.names if columns is None else columns)
+    profiles = [ColumnProfile(scanned.columns.field(name)) for name in names]
     num_seen, num_bytes = 0, 0
     first_rows: pa.RecordBatch | None = None
-    for batch in _batches(survey, share, pieces, names, enough):
+    for batch in _batches(scanned, share, pieces, names, enough):
         for profile, column in zip(profiles, batch.columns, strict=True):
             profile.add(column)
         if first_rows is None:
@@ -326,7 +326,7 @@ def profile_pieces(
         on_rows(batch.num_rows)
     return DataProfile(
         columns=tuple(profile.facts() for profile in profiles),
-        num_rows=survey.num_rows,
+        num_rows=scanned.num_rows,
         num_seen=num_seen,
         row_bytes=num_bytes / max(1, num_seen),
         num_places=sum(len(piece.intervals) for piece in pieces),
@@ -335,10 +335,14 @@ def profile_pieces(
 
 
 def _batches(
-    survey: Survey, share: Share, pieces: Sequence[BlockPieces], names: list[str], enough: Callable[[], bool]
+    scanned: ScannedFiles,
+    share: Share,
+    pieces: Sequence[BlockPieces],
+    names: list[str],
+    enough: Callable[[], bool],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the pieces, in batches of a bounded size."""
-    with closing(survey.decoder(share)) as decoder:
+    with closing(scanned.decoder(share)) as decoder:
         for piece in pieces:
             first_row, end_row = piece.intervals[0][0], piece.intervals[-1][1]
             for batch in decoder.batches(piece.block, first_row, end_row):

@@ -22,14 +22,12 @@ from penstock.config.nearest import hint
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.features.hashes import row_hashes
 from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Shard, derive_generator
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.sequence import derive_generator
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.survey import survey as take_survey
+from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
 from penstock.runtime.durable import sync_path, whole_folder
 from penstock.runtime.memory import memory_limit, tree_bytes
@@ -148,14 +146,14 @@ class Watcher:
 
 
 def rewrite(
-    source: Survey,
+    source: ScannedFiles,
     out: Path,
     options: RewriteOptions,
     *,
     overwrite: bool = False,
     watcher: Watcher | None = None,
 ) -> RewriteSummary:
-    """Write the rows of a survey to Parquet files in `out`, a folder that is whole or absent.
+    """Write the rows of a scan to Parquet files in `out`, a folder that is whole or absent.
 
     Given the rows and the seed, their order is fixed: the memory, files and row groups have no part in it.
     """
@@ -169,7 +167,7 @@ def rewrite(
 class _Rewrite:
     """One rewrite: what all its parts share."""
 
-    def __init__(self, source: Survey, folder: Path, options: RewriteOptions, watcher: Watcher) -> None:
+    def __init__(self, source: ScannedFiles, folder: Path, options: RewriteOptions, watcher: Watcher) -> None:
         self._source, self._folder, self._options, self._watcher = source, folder, options, watcher
         pa.default_memory_pool().release_unused()
         self._reader, self._sizes = share_memory(source, options, tree_bytes())
@@ -228,7 +226,7 @@ class _Rewrite:
 
     def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
         """The rows of the input, counted as they are read."""
-        stream = read_blocks(self._source, self._reader)
+        stream = BlockStream(self._source, self._reader)
         yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
 
     def _output(self) -> "OutputFiles":
@@ -240,13 +238,13 @@ class _Rewrite:
     def _verify(self, paths: Sequence[Path]) -> None:
         """Read the written files; nothing else is at work then."""
         files = [DataFile(str(path), path.stat().st_size) for path in paths]
-        written = take_survey(ReadingSection(), files, Wanted())
+        written = scan_files(ReadingSection(), files, ReadRequest())
         pa.default_memory_pool().release_unused()
         share_bytes = min(written.ample_bytes, self._options.usable_bytes(tree_bytes()))
-        share = Share("the reader", max(written.least_bytes, share_bytes), _SETTING)
+        share = Share("the reader", max(written.min_bytes, share_bytes), _SETTING)
         found = _Tally()
         with self._stage("verifying") as count:
-            stream = (batch.drop_columns([ROW_COLUMN]) for batch in read_blocks(written, share))
+            stream = (batch.drop_columns([ROW_COLUMN]) for batch in BlockStream(written, share))
             for _ in _counted(stream, found, count):
                 pass
         self._compare(found, "the written files")
@@ -284,7 +282,9 @@ def _counted(batches: Iterable[pa.RecordBatch], tally: _Tally, count: CountRows)
         count(batch.num_rows)
 
 
-def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) -> tuple[Share, ShuffleSizes]:
+def share_memory(
+    source: ScannedFiles, options: RewriteOptions, process_bytes: int
+) -> tuple[Share, ShuffleSizes]:
     """What reading and shuffling may hold; writing holds row groups as the options say.
 
     The passes of a shuffle come one after the other: the first has the reader and rows that wait for their buckets, the
@@ -294,21 +294,21 @@ def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) ->
     group_bytes = _GROUP_COPIES * options.row_group_bytes
     if options.shuffle:
         for_reader_bytes = usable_bytes // 2
-        least_bytes = max(
-            source.least_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
+        min_bytes = max(
+            source.min_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
             group_bytes + int(_BUCKET_COPIES * _MIN_BUCKET_BYTES),
         )
     else:
         for_reader_bytes = usable_bytes - group_bytes
-        least_bytes = source.least_bytes + group_bytes
-    if usable_bytes < least_bytes:
+        min_bytes = source.min_bytes + group_bytes
+    if usable_bytes < min_bytes:
         limit_bytes = memory_limit(options.memory_bytes, process_bytes)
         raise BudgetExceeded(
-            f"rewriting needs at least {format_size(process_bytes + least_bytes * 8 // 7 + MIB)}, row groups of "
+            f"rewriting needs at least {format_size(process_bytes + min_bytes * 8 // 7 + MIB)}, row groups of "
             f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(limit_bytes)}; "
             f"raise {_SETTING}, or lower --row-group"
         )
-    reader_bytes = max(source.least_bytes, min(source.ample_bytes, for_reader_bytes))
+    reader_bytes = max(source.min_bytes, min(source.ample_bytes, for_reader_bytes))
     waiting_bytes = min(_MAX_WAITING_BYTES, (usable_bytes - reader_bytes) // _WAITING_COPIES)
     sizes = ShuffleSizes(
         bucket_bytes=min(_MAX_BUCKET_BYTES, int((usable_bytes - group_bytes) / _BUCKET_COPIES)),
@@ -318,7 +318,7 @@ def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) ->
     return Share("the reader", reader_bytes, _SETTING), sizes
 
 
-def estimate(source: Survey, share: Share, options: RewriteOptions) -> tuple[int, int]:
+def estimate(source: ScannedFiles, share: Share, options: RewriteOptions) -> tuple[int, int]:
     """Bytes of the temporary files and of the output, from a sample that is written to memory in their forms."""
     blocks = source.blocks
     chosen = np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _SAMPLE_BLOCKS), dtype=int)).tolist()

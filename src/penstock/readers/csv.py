@@ -17,12 +17,12 @@ from penstock.config.sizes import MIB
 from penstock.readers.columns import is_usable, project
 from penstock.readers.files import DataFile
 from penstock.readers.framing import CsvRecords
-from penstock.readers.origin import row_ids
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.record_index import BYTE_ORDER_MARK, TextFile, index_records, sample_texts
+from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import Field, FieldType, ReadingSection
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import BadRecord, ParseCost, TextSurvey
+from penstock.readers.stream import row_ids
+from penstock.readers.text_decoder import BadRecord, ParseCost, ScannedText
 
 _MAX_HEADER_BYTES = MIB
 _COPIES_OF_TEXT = 4
@@ -61,7 +61,7 @@ class CsvForm:
     delimiter: str
 
 
-def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Read headers, count records, and find the types that are not declared from samples."""
     if not reading.delimiter.isascii():
         raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
@@ -83,7 +83,7 @@ def survey_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: Wante
     sample = _sample_columns(sample_texts(files, indexes, framing), forms, columns, known)
     schema = pa.schema([(name, sample.types[name]) for name in columns])
     parser = CsvParser(tuple(forms), schema, wanted.quarantine)
-    return TextSurvey(tuple(files), indexes, framing, parser, sample.row_bytes, sample.text_row_bytes)
+    return ScannedText(tuple(files), indexes, framing, parser, sample.row_bytes, sample.text_row_bytes)
 
 
 def _read_form(file: DataFile, reading: ReadingSection, fields: Sequence[Field]) -> CsvForm:

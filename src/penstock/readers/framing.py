@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.sizes import KIB
-from penstock.readers.blocks import Int64Array
+from penstock.readers.order import Int64Array
 
 Characters = NDArray[np.uint8]
 Text = bytes | memoryview

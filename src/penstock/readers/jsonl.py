@@ -20,12 +20,12 @@ from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
 from penstock.readers.framing import Lines
-from penstock.readers.origin import row_ids
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.record_index import BYTE_ORDER_MARK, TextFile, index_records, sample_texts
+from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import FieldType, ReadingSection
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import BadRecord, ParseCost, TextSurvey
+from penstock.readers.stream import row_ids
+from penstock.readers.text_decoder import BadRecord, ParseCost, ScannedText
 
 _START_BYTES = 4 * KIB
 _COPIES_OF_TEXT, _COPIES_OF_LISTS = 3, 8
@@ -48,7 +48,7 @@ _SCALARS: dict[str, pa.DataType] = {
 _ADVICE = "correct it, or declare another type in data_config.input_fields"
 
 
-def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Count lines, and find keys and the types that are not declared from samples."""
     framing = Lines()
     indexes = tuple(index_records(file, _data_start(file), framing, wanted.index_dir) for file in files)
@@ -70,7 +70,7 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     read_columns = pa.schema([(name, _read_type(types[name], found[name])) for name in columns.names])
     parser = JsonParser(tuple(file.path for file in files), columns, read_columns, wanted.quarantine)
     row_bytes = sample.row_bytes(columns.names)
-    return TextSurvey(tuple(files), indexes, framing, parser, row_bytes, sample.text_row_bytes)
+    return ScannedText(tuple(files), indexes, framing, parser, row_bytes, sample.text_row_bytes)
 
 
 def _data_start(file: DataFile) -> int:

@@ -21,14 +21,13 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Blocks
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, describe_content
-from penstock.readers.fingerprints import Fingerprint, fingerprint
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
+from penstock.readers.order import Blocks
+from penstock.readers.reading import RollingLease
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
+from penstock.readers.stream import ROW_FIELD
 from penstock.readers.uris import Uri
 from penstock.runtime.budget import Share
 
@@ -319,14 +318,14 @@ class TableRows:
         return self._session
 
 
-# Survey and decoder.
+# Scan and decoder.
 
 
-def survey_odps(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+def scan_odps(
+    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
     files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+    wanted: ReadRequest,
+) -> ScannedFiles:
     """Ask for types, numbers of rows and the moments of the last change. Tables say their own types."""
     service = Service()
     schema: pa.Schema | None = None
@@ -341,22 +340,18 @@ def survey_odps(
         fingerprints.append(fingerprint(file, rows[-1], described.checksum))
     if schema is None:
         raise DataError("no tables are given")
-    return OdpsSurvey(tuple(files), tuple(fingerprints), tuple(paths), tuple(rows), schema)
+    return ScannedOdps(tuple(files), tuple(fingerprints), tuple(paths), tuple(rows), schema)
 
 
 @dataclass(frozen=True)
-class OdpsSurvey(Survey):
+class ScannedOdps(ScannedFiles):
     """What the service says of the tables."""
 
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     paths: tuple[TablePath, ...]
     table_rows: tuple[int, ...]
-    schema: pa.Schema
-
-    @property
-    def columns(self) -> pa.Schema:
-        return self.schema
+    columns: pa.Schema
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -377,19 +372,19 @@ class OdpsSurvey(Survey):
         ]
         for path, num_rows in sampled:
             rows = TableRows(service, path, num_rows)
-            for batch in rows.batches(0, min(_SAMPLED_ROWS, num_rows), self.schema):
+            for batch in rows.batches(0, min(_SAMPLED_ROWS, num_rows), self.columns):
                 found_rows += batch.num_rows
                 found_bytes += batch.nbytes
         return -(-found_bytes // max(1, found_rows)) + ROW_FIELD.type.bit_width // 8
 
     @property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """Few rows in a request."""
         return _COPIES * max(_SLACK * self.row_bytes, _MIN_REQUEST_BYTES)
 
     @property
     def ample_bytes(self) -> int:
-        return max(self.least_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * self.row_bytes))
+        return max(self.min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * self.row_bytes))
 
     @property
     def block_bytes(self) -> int:
@@ -403,9 +398,9 @@ class OdpsSurvey(Survey):
 class OdpsDecoder(BlockDecoder):
     """Blocks, in requests of as many rows as the share holds."""
 
-    def __init__(self, survey: OdpsSurvey, share: Share) -> None:
-        self._survey = survey
-        self._row_bytes = survey.row_bytes
+    def __init__(self, scanned: ScannedOdps, share: Share) -> None:
+        self._scanned = scanned
+        self._row_bytes = scanned.row_bytes
         self._share = share
         self._lease = RollingLease(share)
         self._request_bytes = min(_MAX_REQUEST_BYTES, share.limit_bytes // _COPIES)
@@ -417,16 +412,16 @@ class OdpsDecoder(BlockDecoder):
         self._tables.clear()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        survey = self._survey
-        file_index, start = int(survey.blocks.file_index[block]), int(survey.blocks.first_row[block])
-        path = survey.paths[file_index]
+        scanned = self._scanned
+        file_index, start = int(scanned.blocks.file_index[block]), int(scanned.blocks.first_row[block])
+        path = scanned.paths[file_index]
         if file_index not in self._tables:
-            self._tables[file_index] = TableRows(self._service, path, survey.table_rows[file_index])
+            self._tables[file_index] = TableRows(self._service, path, scanned.table_rows[file_index])
         while first_row < end_row:
             fitting_rows = max(1, self._request_bytes // (_SLACK * self._row_bytes))
             num_rows = min(fitting_rows, end_row - first_row)
             self._lease.move_on((_COPIES - 1) * self._request_bytes, self._request_bytes)
-            for batch in self._tables[file_index].batches(start + first_row, num_rows, survey.schema):
+            for batch in self._tables[file_index].batches(start + first_row, num_rows, scanned.columns):
                 if batch.nbytes > self._request_bytes:
                     raise BudgetExceeded(
                         f"{path}: {batch.num_rows} rows take {format_size(batch.nbytes)}, and {_COPIES} times that "

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ids_of_rows, locate
+from penstock.readers.stream import ids_of_rows, locate
 
 
 class Quarantine:

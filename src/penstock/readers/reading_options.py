@@ -8,8 +8,8 @@ from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, parse_size
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.record_index import TextFile
+from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_fields
-from penstock.readers.survey import dataset_type_of
 
 _ESCAPES = {"\\t": "\t", "tab": "\t", "\\x01": "\x01", "\\x02": "\x02"}
 _MOST_HEADER_BYTES = MIB

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Int64Array
 from penstock.readers.files import COMPRESSIONS, DataFile
-from penstock.readers.fingerprints import ends_checksum, fingerprint
 from penstock.readers.framing import Framing
+from penstock.readers.order import Int64Array
+from penstock.readers.scan import ends_checksum, fingerprint
 from penstock.readers.storage import open_input
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -8,8 +8,13 @@ import pyarrow.fs as pa_fs
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
-from penstock.readers.files import DataFile, choose_data_files, describe_content
-from penstock.readers.splits import check_one_split, head_folders
+from penstock.readers.files import (
+    DataFile,
+    check_one_split,
+    choose_data_files,
+    describe_content,
+    head_folders,
+)
 from penstock.readers.storage import connect, explained
 from penstock.readers.uris import Uri
 

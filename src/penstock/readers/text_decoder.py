@@ -12,15 +12,14 @@ import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, format_size
-from penstock.readers.blocks import Blocks, Int64Array
 from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import Fingerprint, fingerprint
 from penstock.readers.framing import Framing
-from penstock.readers.leasing import RollingLease
+from penstock.readers.order import Blocks, Int64Array
+from penstock.readers.reading import RollingLease
 from penstock.readers.record_index import RecordIndex, TextFile, TextPiece, codec_of, cut_records
-from penstock.readers.survey import BlockDecoder, Survey
+from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles, fingerprint
 from penstock.runtime.budget import Share
-from penstock.runtime.world import most_lanes
+from penstock.runtime.world import max_decode_threads
 
 _COPIES = 2
 """Pieces that exist at once: one is parsed while views of the one before may still be in use."""
@@ -76,7 +75,7 @@ class RecordParser(Protocol):
 
 
 @dataclass(frozen=True)
-class TextSurvey(Survey):
+class ScannedText(ScannedFiles):
     """The chunks of the files, and how their records are read."""
 
     files: tuple[DataFile, ...]
@@ -94,7 +93,7 @@ class TextSurvey(Survey):
         return tuple(fingerprint(file, index.total_records, index.checksum) for file, index in pairs)
 
     @property
-    def columns(self) -> pa.Schema:
+    def columns(self) -> pa.Schema:  # type: ignore[override]
         return self.parser.columns
 
     @property
@@ -129,7 +128,7 @@ class TextSurvey(Survey):
         return Blocks.of(rows)
 
     @cached_property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """A few rows must fit a piece of a chunk."""
         text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
         return _COPIES * self.parser.cost.of(text_bytes, text_bytes // self.text_row_bytes)
@@ -137,16 +136,16 @@ class TextSurvey(Survey):
     @cached_property
     def ample_bytes(self) -> int:
         """Chunks are read whole, several at once."""
-        return max(self._whole_chunk_bytes, most_lanes() * self.lane_bytes)
+        return max(self._whole_chunk_bytes, max_decode_threads() * self.decoder_bytes)
 
     @cached_property
     def _whole_chunk_bytes(self) -> int:
         cost = self.parser.cost
         largest = [int(cost.of(index.num_bytes, index.num_records).max(initial=0)) for index in self.indexes]
-        return max(self.least_bytes, _COPIES * max(largest))
+        return max(self.min_bytes, _COPIES * max(largest))
 
     @cached_property
-    def lane_bytes(self) -> int:
+    def decoder_bytes(self) -> int:  # type: ignore[override]
         """A chunk that is read, and one that waits for its turn; a compressed file is read by one thread alone."""
         is_compressed = any(codec_of(file) is not None for file in self.files)
         return 0 if is_compressed else self._whole_chunk_bytes + self.block_bytes
@@ -163,9 +162,9 @@ class TextSurvey(Survey):
 class TextDecoder(BlockDecoder):
     """Open files, and the bytes of the piece of text in work and of the one before."""
 
-    def __init__(self, survey: TextSurvey, share: Share) -> None:
-        self._survey = survey
-        self._cost = survey.parser.cost
+    def __init__(self, scanned: ScannedText, share: Share) -> None:
+        self._scanned = scanned
+        self._cost = scanned.parser.cost
         self._share = share
         self._max_needed_bytes = share.limit_bytes // _COPIES
         self._lease = RollingLease(share)
@@ -178,8 +177,8 @@ class TextDecoder(BlockDecoder):
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """A batch for each chunk of a block, or for each piece of it where the share is small."""
-        file_index, numbers = self._survey.chunks[block]
-        num_records = self._survey.indexes[file_index].num_records
+        file_index, numbers = self._scanned.chunks[block]
+        num_records = self._scanned.indexes[file_index].num_records
         row = int(num_records[: numbers.start].sum())
         first_row, end_row = row + first_row, row + end_row  # from here on all rows are those of the file
         for chunk in numbers:
@@ -201,15 +200,15 @@ class TextDecoder(BlockDecoder):
             self._lease.move_on(needed_bytes, retained_bytes=needed_bytes)
             text = piece.text
             if end - first < piece.num_records:
-                starts = [*self._survey.framing.starts(text).tolist(), len(text)]
+                starts = [*self._scanned.framing.starts(text).tolist(), len(text)]
                 text = text[starts[first - start] : starts[end - start]]
-            yield self._survey.parser.parse(text, file_index, first, end - first)
+            yield self._scanned.parser.parse(text, file_index, first, end - first)
             if row >= end_row:
                 return
 
     def _pieces(self, file_index: int, chunk: int) -> Iterator[TextPiece]:
         """A chunk as one piece, or in smaller ones that take half of the share at most."""
-        index, text = self._survey.indexes[file_index], self._open(file_index)
+        index, text = self._scanned.indexes[file_index], self._open(file_index)
         offset, num_bytes, num_records = (
             int(column[chunk]) for column in (index.offsets, index.num_bytes, index.num_records)
         )
@@ -222,7 +221,7 @@ class TextDecoder(BlockDecoder):
                 return
         else:
             sizes = max(1, num_bytes * self._max_needed_bytes // (_MARGIN * needed_bytes)), num_bytes
-            for piece in cut_records(text, self._survey.framing, offset, offset + num_bytes, sizes):
+            for piece in cut_records(text, self._scanned.framing, offset, offset + num_bytes, sizes):
                 num_records -= piece.num_records
                 yield from self._fitting(piece, file_index)
         if num_records != 0:
@@ -235,12 +234,12 @@ class TextDecoder(BlockDecoder):
             yield piece
         elif piece.num_records == 1:
             raise BudgetExceeded(
-                f"{self._survey.files[file_index].path}: the record at byte {piece.offset} takes "
+                f"{self._scanned.files[file_index].path}: the record at byte {piece.offset} takes "
                 f"{format_size(_COPIES * needed_bytes)} while it is read and handed on, but {self._share.name} may "
                 f"hold {format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the record"
             )
         else:
-            starts = self._survey.framing.starts(piece.text)
+            starts = self._scanned.framing.starts(piece.text)
             half = len(starts) // 2
             middle = int(starts[half])
             yield from self._fitting(TextPiece(piece.offset, piece.text[:middle], half), file_index)
@@ -251,7 +250,7 @@ class TextDecoder(BlockDecoder):
         """A file's text; some stay open. What a compressed one holds is not small: it stays open alone."""
         opened = self._opened.pop(file_index, None)
         if opened is None:
-            file = self._survey.files[file_index]
+            file = self._scanned.files[file_index]
             max_others = _MAX_OPEN_FILES - 1 if codec_of(file) is None else 0
             while len(self._opened) > max_others:
                 self._opened.pop(next(iter(self._opened))).close()

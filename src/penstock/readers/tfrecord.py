@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN, ROW_FIELD, row_ids
+from penstock.readers.order import Int64Array
 from penstock.readers.record_index import CHUNK_BYTES, RecordIndex, TextFile, kept_index, sample_texts
+from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import TextSurvey
+from penstock.readers.stream import ROW_COLUMN, ROW_FIELD, row_ids
+from penstock.readers.text_decoder import ScannedText
 from penstock.readers.tfrecord_columns import (
     DECLARE,
     KIND_NAMES,
@@ -49,24 +49,26 @@ _OFFSET_BYTES = 4
 _FEATURES_AT_ONCE = 4096
 
 
-def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Index the records; columns that `input_fields` does not declare are found from records."""
-    survey = _survey(files, wanted, parse_fields(reading.resolved_input_fields()))
-    project(survey.columns, wanted.columns, files[0].path)
-    return survey
+    scanned = _scan(files, wanted, parse_fields(reading.resolved_input_fields()))
+    project(scanned.columns, wanted.columns, files[0].path)
+    return scanned
 
 
-def survey_tfrecord_with(files: Sequence[DataFile], wanted: Wanted, schema: Mapping[str, Any]) -> Survey:
+def scan_tfrecord_with(
+    files: Sequence[DataFile], wanted: ReadRequest, schema: Mapping[str, Any]
+) -> ScannedFiles:
     """The same with a schema in Python, as `parse_schema` takes it: it names all columns there are."""
     features = parse_schema(schema)
     names = list(features) if wanted.columns is None else wanted.columns
     for name in names:
         if name not in features:
             raise DataError(f"the schema has no column '{name}'; {hint(name, features)}")
-    return _survey(files, replace(wanted, columns=names), features)
+    return _scan(files, replace(wanted, columns=names), features)
 
 
-def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Feature]) -> Survey:
+def _scan(files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature]) -> ScannedFiles:
     framing = TFRecordFraming()
     indexes = tuple(
         kept_index(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
@@ -86,11 +88,13 @@ def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Fe
         ) from bad
 
     parser = ExampleParser(features, refuse)
-    return TextSurvey(tuple(files), indexes, framing, parser, sample.row_bytes(features), sample.record_bytes)
+    return ScannedText(
+        tuple(files), indexes, framing, parser, sample.row_bytes(features), sample.record_bytes
+    )
 
 
 def _columns(
-    files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Feature], sample: "_Sample"
+    files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature], sample: "_Sample"
 ) -> dict[str, Feature]:
     """The wanted columns, in the wanted order: declared, or as they were found; all of them in sorted order."""
     known = set(declared) | set(sample.found)

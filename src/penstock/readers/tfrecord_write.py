@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.order import Shard
+from penstock.readers.stream import ROW_COLUMN
 from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, FOOTER_BYTES, HEADER_BYTES, INT64_KIND
 from penstock.runtime.crc32c import masked_crc32c
 from penstock.runtime.kernels import view_kernel

@@ -64,8 +64,8 @@ def check(run: RunConfig) -> CheckResult:
         if evaluator is not None:
             evaluator()
         return CheckResult(
-            num_files=len(training.source.survey.files),
-            num_columns=len(training.source.survey.columns.names),
+            num_files=len(training.source.scanned.files),
+            num_columns=len(training.source.scanned.columns.names),
             num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
             first_rows=batch.num_rows,
             first_loss=outcome.loss,

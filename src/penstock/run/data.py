@@ -22,16 +22,16 @@ from penstock.data.quality import ShuffleQuality
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
 from penstock.data.shuffle import Bucketing
-from penstock.data.sources import Surveyed
+from penstock.data.sources import ScannedSource
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import BadRows, DatasetType, ReadingSection
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.world import State, available_cores
@@ -46,24 +46,24 @@ _SAMPLED = (DatasetType.CsvDataset, DatasetType.JsonDataset)
 class DataSource:
     """Files that were looked at, and the parser of their rows."""
 
-    survey: Survey
+    scanned: ScannedFiles
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
     cost: CostOf | None = None
     """What a row costs, where batches are cut by cost."""
     bucketing: Bucketing | None = None
     quarantine: Quarantine | None = None
-    wanted: Wanted = field(default_factory=Wanted)
-    """What the survey was asked for."""
+    request: ReadRequest = field(default_factory=ReadRequest)
+    """What the scan was asked for."""
 
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
-        return {file.path: file.size_bytes for file in self.survey.files}
+        return {file.path: file.size_bytes for file in self.scanned.files}
 
     def num_batches(self, data: DataConfig) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
         cut = _cut_of(data, self)
-        return cut.num_batches(self.survey.num_rows) if isinstance(cut, ByRows) else None
+        return cut.num_batches(self.scanned.num_rows) if isinstance(cut, ByRows) else None
 
 
 def find_files(path: str, key: str) -> list[DataFile]:
@@ -93,24 +93,26 @@ def open_source(
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
     quarantine = _open_quarantine(data, files, beside)
-    wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
-    surveyed = survey(data, files, wanted)
-    _check_sampled_labels(data, surveyed, [*parser.label_fields, *parser.sample_weight_fields])
-    if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
-        quarantine = _open_quarantine(data, surveyed.files, beside)
-    parser = parser.of_files([file.path for file in surveyed.files])
-    if surveyed.num_rows:  # types sampled from no rows say nothing
-        parser.warm(surveyed.columns)
+    wanted = ReadRequest(
+        columns, parser.text_columns, None if beside is None else beside / "index", quarantine
+    )
+    scanned = scan_files(data, files, wanted)
+    _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
+    if scanned.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
+        quarantine = _open_quarantine(data, scanned.files, beside)
+    parser = parser.of_files([file.path for file in scanned.files])
+    if scanned.num_rows:  # types sampled from no rows say nothing
+        parser.warm(scanned.columns)
     for key, looks in looked_at.items():  # the first file stands for all: they have one type
         try:
-            looks.check(surveyed.columns)
+            looks.check(scanned.columns)
         except DataError as error:
-            raise DataError(f"{surveyed.files[0].path}: {error} (data_config.{key})") from error
+            raise DataError(f"{scanned.files[0].path}: {error} (data_config.{key})") from error
     cost = looked_at.get("sample_cost_field") or looked_at.get("sample_cost")
     length = looked_at.get("bucket_by")
     assert not isinstance(cost, SequenceLength)
     bucketing = Bucketing(length, batch_rows(data)) if isinstance(length, SequenceLength) else None
-    return DataSource(surveyed, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
+    return DataSource(scanned, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
 
 
 def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceLength]:
@@ -130,18 +132,18 @@ def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceL
     return found
 
 
-def _check_sampled_labels(reading: ReadingSection, survey: Survey, columns: Sequence[str]) -> None:
+def _check_sampled_labels(reading: ReadingSection, scanned: ScannedFiles, columns: Sequence[str]) -> None:
     """Refuse labels and weights that samples made text of, with what to declare so that bad values are found."""
-    if dataset_type_of(reading, survey.files) not in _SAMPLED or not survey.num_rows:
+    if dataset_type_of(reading, scanned.files) not in _SAMPLED or not scanned.num_rows:
         return
     declared = {field.input_name for field in reading.resolved_input_fields() if field.input_type is not None}
     for name in columns:
-        if name not in declared and pa.types.is_string(survey.columns.field(name).type):
+        if name not in declared and pa.types.is_string(scanned.columns.field(name).type):
             raise DataError.at(
                 "not all of its values are numbers, so that it was taken for text; declare its type in "
                 f"data_config.input_fields ({{input_name: {name}, input_type: INT64}}): then the first bad row is "
                 "named, or with data_config.bad_rows: quarantine all of them are set aside",
-                file=survey.files[0].path if len(survey.files) == 1 else None,
+                file=scanned.files[0].path if len(scanned.files) == 1 else None,
                 column=name,
             )
 
@@ -170,11 +172,11 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     old_size = data.shuffle_batches()
     if old_size is not None:
         return old_size * data.batch_size
-    rows = data.shuffle_buffer // source.survey.row_bytes
+    rows = data.shuffle_buffer // source.scanned.row_bytes
     if rows < 2:
         raise ConfigError.at(
             "data_config.shuffle_buffer",
-            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.survey.row_bytes)}",
+            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.scanned.row_bytes)}",
         )
     return rows - rows % data.batch_size if source.cost is None and rows > data.batch_size else rows
 
@@ -184,14 +186,14 @@ def plan_data_path(
     data: DataConfig,
     source: DataSource,
     num_shuffle_rows: int,
-    others: Mapping[str, Survey] | None = None,
+    others: Mapping[str, ScannedFiles] | None = None,
 ) -> int:
     """Shares of all stages; gives how many workers fit beside them. `others` are data sets that are read on the way."""
-    streams = {"": source.survey, **(others or {})}
-    shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
+    streams = {"": source.scanned, **(others or {})}
+    shuffle_bytes = shuffle_bytes_of(source.scanned, num_shuffle_rows)
     by_cost = source.cost is not None
     bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes, data.prefetch, by_cost)
-    batch_bytes = batch_rows(data) * source.survey.row_bytes
+    batch_bytes = batch_rows(data) * source.scanned.row_bytes
     num_workers = share_workers(budget, data.num_workers or 0, available_cores(), bytes_left, batch_bytes)
     share_data_path(
         budget, streams, shuffle_bytes=shuffle_bytes, prefetch_bytes=data.prefetch, by_cost=by_cost
@@ -204,7 +206,7 @@ def training_chain(data: DataConfig, source: DataSource, num_shuffle_rows: int, 
     shuffling = None
     if num_shuffle_rows:
         shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
-    return Chain(Surveyed(source.survey), shard=shard, shuffling=shuffling, cut=_cut_of(data, source))
+    return Chain(ScannedSource(source.scanned), shard=shard, shuffling=shuffling, cut=_cut_of(data, source))
 
 
 def _cut_of(data: DataConfig, source: DataSource) -> ByRows | ByCost:
@@ -256,7 +258,7 @@ def scoring_batches(
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
     """Batches in the order of the data, to evaluate or predict on."""
-    chain = Chain(Surveyed(source.survey), shard=shard, cut=ByRows(batch_size, drop_remainder))
+    chain = Chain(ScannedSource(source.scanned), shard=shard, cut=ByRows(batch_size, drop_remainder))
     return _loaded(open_rows(chain, shares, quarantine=source.quarantine), source, shares, pin_memory)
 
 
@@ -282,5 +284,5 @@ def resumed_state(
     """The position of one rank, from the positions that all ranks saved at one moment, however many they were."""
     lengths = None
     if source.bucketing is not None:
-        lengths = read_lengths(source.survey, shares.reader, source.bucketing)
-    return state_for(states, source.survey.blocks, shard, lengths)
+        lengths = read_lengths(source.scanned, shares.reader, source.bucketing)
+    return state_for(states, source.scanned.blocks, shard, lengths)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.data.memory_plan import StageShares, share_data_path
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.run.build import build_parser
 from penstock.run.data import (
     DataSource,
@@ -80,7 +80,7 @@ def _training(data: DataConfig, source: DataSource, budget: MemoryBudget, shard:
 
 
 def _scoring(data: DataConfig, source: DataSource, budget: MemoryBudget, shard: Shard) -> "Prefetch[Batch]":
-    share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+    share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
     shares = StageShares.of(budget)
     return scoring_batches(
         source,

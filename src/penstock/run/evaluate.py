@@ -155,7 +155,7 @@ def evaluate_checkpoint(
         source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
         metrics = evaluation_metrics(scoring.sharded.model)
         share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
-        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
+        share_data_path(scoring.budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
         evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, session, False, plain)
         evaluation = evaluator(session.exceeds_limit)
     if evaluation is None:

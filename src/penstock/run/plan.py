@@ -100,7 +100,7 @@ def plan_training(
     if evaluation_source is not None:
         num_rows = evaluation_rows(run, evaluation_source)
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
-    others = {EVALUATION: evaluation_source.survey} if evaluation_source else {}
+    others = {EVALUATION: evaluation_source.scanned} if evaluation_source else {}
     num_workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
     grouping = [group_columns(run, training=training).values() for training in (True, False)]
     columns = tuple(column for columns in grouping for column in columns)
@@ -110,7 +110,7 @@ def plan_training(
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
     num_steps, batch_size = run.eval_config.num_steps, run.data_config.resolved_eval_batch_size()
     return (
-        source.survey.num_rows if num_steps is None else min(source.survey.num_rows, num_steps * batch_size)
+        source.scanned.num_rows if num_steps is None else min(source.scanned.num_rows, num_steps * batch_size)
     )
 
 
@@ -208,14 +208,14 @@ def plan(run: RunConfig) -> PlanResult:
     run = with_joined_batches(run)
     with computing(run) as session:
         planned = plan_training(run, session.monitor)
-    survey = planned.source.survey
+    scanned = planned.source.scanned
     return PlanResult(
         limit_bytes=planned.budget.limit_bytes,
         stages=planned_use(planned.budget),
-        num_files=len(survey.files),
-        num_rows=survey.num_rows,
-        row_bytes=survey.row_bytes,
-        num_blocks=len(survey.blocks),
+        num_files=len(scanned.files),
+        num_rows=scanned.num_rows,
+        row_bytes=scanned.row_bytes,
+        num_blocks=len(scanned.blocks),
         shuffle_rows=planned.num_shuffle_rows,
         batches_per_epoch=planned.source.num_batches(run.data_config),
         num_workers=planned.workers_text,

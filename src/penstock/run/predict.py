@@ -232,7 +232,7 @@ def opened(
         stack.enter_context(session.monitor.stage("predict"))
         model, budget = scoring.sharded, scoring.budget
         require_predictions(request.output_columns, model.model.prediction_names)
-        share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
         bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
         scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.prep.rewrite import CountRows, RewriteOptions, RewriteSummary, Watcher, check_output, rewrite
 from penstock.readers.files import DataFile
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.interrupts import Stopped, StopRequest, stop_on_signal
 from penstock.runtime.progress import ProgressLogger
 
@@ -28,7 +28,7 @@ def rewrite_files(
     """Write the rows of files of any format to Parquet files in the folder `out`."""
     check_output(out, [file.path for file in files], overwrite)
     with stop_on_signal() as stop:
-        source = survey(reading, files, Wanted(columns))
+        source = scan_files(reading, files, ReadRequest(columns))
         return rewrite(source, out, options, overwrite=overwrite, watcher=_Shown(stop, plain))
 
 

@@ -16,7 +16,7 @@ from penstock.observe.data_profile import profile_data
 from penstock.observe.log import MachineUse, RunLog, Traces
 from penstock.observe.memory_use import StageUse, as_record, measured_use
 from penstock.observe.report.page import try_to_write_report
-from penstock.readers.survey import dataset_type_of
+from penstock.readers.scan import dataset_type_of
 from penstock.run.data import batch_rows
 from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import DOCUMENT, feature_meaning
@@ -335,10 +335,10 @@ def facts_of(
         parsing_seconds=loader.spent.function,
         computing_seconds=stopwatch.working,
         batch_rows=rows,
-        batch_bytes=rows * training.source.survey.row_bytes,
+        batch_bytes=rows * training.source.scanned.row_bytes,
         num_workers=len(loader.worker_pids),
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
         share_bytes={name: share.limit_bytes for name, share in training.budget.shares.items()},
-        dataset_type=dataset_type_of(run.data_config, training.source.survey.files),
+        dataset_type=dataset_type_of(run.data_config, training.source.scanned.files),
     )

@@ -15,7 +15,7 @@ from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
 from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.schedules import build_schedule
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.run.build import ShardedModel, shard_model
 from penstock.run.data import DataSource, batch_rows, training_batches
 from penstock.run.metrics import TRAIN_METRICS, bound_metrics, group_columns, training_metrics
@@ -79,7 +79,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
     source, budget, model = plan.source, plan.budget, plan.model
     shard, shares = Shard(session.world.rank, session.world.num_ranks), StageShares.of(budget)
     label = next(iter(data.label_fields), None)
-    quality = ShuffleQuality(source.survey.blocks, label) if plan.num_shuffle_rows else None
+    quality = ShuffleQuality(source.scanned.blocks, label) if plan.num_shuffle_rows else None
     with training_batches(
         data, source, shares, plan.num_shuffle_rows, shard, plan.num_workers, quality
     ) as batches:

@@ -83,7 +83,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def most_lanes() -> int:
+def max_decode_threads() -> int:
     """Threads that may decode at once; past a few, whoever takes the batches is what everything waits for."""
     return min(4, available_cores())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
-from penstock.readers.origin import locate
+from penstock.readers.stream import locate
 from penstock.runtime.world import State
 from penstock.tensors.record_batch import RecordBatchTensor
 

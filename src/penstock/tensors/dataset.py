@@ -15,7 +15,7 @@ from penstock.data.arrow_numpy import Ragged
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
 from penstock.data.elements import Form
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.runtime.world import State
 
 _NOT_ASKED = -1

@@ -11,7 +11,7 @@ import torch
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
-from penstock.readers.origin import locate
+from penstock.readers.stream import locate
 from penstock.runtime.memory import MemoryMonitor
 from penstock.tensors.batch import Batch, Position
 from penstock.training.precision import LossScaling

@@ -32,29 +32,29 @@ def chain_of(path, **said):
 
 
 def shares_of(chain):
-    shares = share_memory(chain, chain.survey()).shares
+    shares = share_memory(chain, chain.scan()).shares
     return {name: share.limit_bytes for name, share in shares.items()}
 
 
 def test_by_default_the_reader_gets_what_it_can_use(path):
     chain = chain_of(path)
 
-    assert shares_of(chain) == {"reader": chain.survey().ample_bytes}
-    assert chain.survey().ample_bytes < READER_CAP_BYTES
+    assert shares_of(chain) == {"reader": chain.scan().ample_bytes}
+    assert chain.scan().ample_bytes < READER_CAP_BYTES
 
 
 def test_a_shuffle_gets_room_for_its_rows(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
-    num_rows = MIB // chain.survey().row_bytes
+    num_rows = MIB // chain.scan().row_bytes
 
     assert chain.shuffle_rows() == num_rows
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.scan(), num_rows)
 
 
 def test_a_shuffle_of_little_data_takes_little(path):
     chain = chain_of(path, first_rows=10, shuffling=Shuffling(64 * MIB, seed=0))
 
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), 10) < 2 * MIB
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.scan(), 10) < 2 * MIB
 
 
 def test_all_shares_fit_the_limit(path):

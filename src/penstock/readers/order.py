@@ -1,14 +1,14 @@
 """The rows of one shard in one epoch: which pieces of which blocks, in which order.
 
-The blocks stand in the epoch's order, which follows from the seed; rows that are done already are left out; what is
-left is cut into equal shards by row. So every row is in exactly one shard, however many files, blocks and shards there
-are. When a run goes on with another number of shards, what is done are finished blocks, and a bitmap for each block
-of which only some rows are.
+A block is the part of a file that is read and permuted as a whole. The blocks stand in the epoch's order, which follows
+from the seed; rows that are consumed already are left out; what is left is cut into equal shards by row. So every row
+is in exactly one shard, however many files, blocks and shards there are. When a run goes on with another number of
+shards, what is consumed are finished blocks, and a bitmap for each block of which only some rows are.
 """
 
 import base64
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -17,10 +17,60 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.readers.blocks import Blocks, Int64Array, Shard
 from penstock.runtime.world import State
 
 BoolArray = NDArray[np.bool_]
+Int64Array = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """All blocks of a data set in the order of the files, as columns; none is empty."""
+
+    file_index: Int64Array
+    first_row: Int64Array
+    """The row of the file at which a block begins."""
+    num_rows: Int64Array
+
+    @classmethod
+    def of(cls, blocks: Iterable[tuple[int, int, int]]) -> Self:
+        """From (file index, first row in the file, number of rows) of each block; empty ones are left out."""
+        table = np.array([block for block in blocks if block[2]], np.int64).reshape(-1, 3)
+        return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
+
+    def __len__(self) -> int:
+        return len(self.num_rows)
+
+    @cached_property
+    def total_rows(self) -> int:
+        return int(self.num_rows.sum())
+
+    @cached_property
+    def checksum(self) -> int:
+        """A position in one set of blocks means nothing in another."""
+        return zlib.crc32(np.stack([self.file_index, self.first_row, self.num_rows]).tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Which of how many equal parts of the rows is read here."""
+
+    index: int = 0
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.count:
+            raise ValueError(f"there is no shard {self.index} of {self.count}; they are counted from 0")
+
+    def bounds(self, num_rows: int) -> tuple[int, int]:
+        """The part of `num_rows` rows that is this shard's: equal parts, the first ones a row larger.
+
+        >>> [Shard(index, 3).bounds(8) for index in range(3)]
+        [(0, 3), (3, 6), (6, 8)]
+        """
+        size, larger = divmod(num_rows, self.count)
+        start = self.index * size + min(self.index, larger)
+        return start, start + size + (self.index < larger)
 
 
 def derive_generator(purpose: str, seed: int, *position: int) -> np.random.Generator:
@@ -39,22 +89,16 @@ def block_order(num_blocks: int, seed: int | None, epoch: int) -> Int64Array:
 
 
 @dataclass(frozen=True)
-class Done:
-    """Rows that an epoch has given out already; what is left of it goes on from here."""
+class ConsumedRows:
+    """Rows that an epoch has given out already, whoever read them."""
 
     finished: BoolArray
-    """For each block whether all of its rows are done."""
+    """For each block whether all of its rows are consumed."""
     partly: Mapping[int, BoolArray] = field(default_factory=dict)
-    """For each block that is done in part: which of its rows are."""
+    """For each block that is consumed in part: which of its rows are."""
     num_rows: int = 0
 
-    @classmethod
-    def nothing(cls, blocks: Blocks) -> Self:
-        """The start of an epoch."""
-        return cls(np.zeros(len(blocks), np.bool_))
-
     def rows_left(self, blocks: Blocks) -> Int64Array:
-        """Rows of each block that are not done."""
         left = np.where(self.finished, 0, blocks.num_rows)
         for block, done in self.partly.items():
             left[block] = len(done) - np.count_nonzero(done)
@@ -86,17 +130,15 @@ class Done:
         return cls(finished, partly, state["num_rows"])
 
 
-class DoneRows:
-    """Collects rows that are done, block by block."""
-
-    def __init__(self, blocks: Blocks, before: Done | None) -> None:
-        before = before or Done.nothing(blocks)
+class ConsumedRowsBuilder:
+    def __init__(self, blocks: Blocks, before: ConsumedRows | None) -> None:
+        before = before or ConsumedRows(np.zeros(len(blocks), np.bool_))
         self._blocks = blocks
         self._finished = before.finished.copy()
         self._partly = {block: done.copy() for block, done in before.partly.items()}
 
     def add(self, blocks: Int64Array, rows: Int64Array) -> None:
-        """Count rows as done: for each its block, and its number there."""
+        """For each row its block, and its number there."""
         by_block = np.argsort(blocks, kind="stable")
         edges = np.flatnonzero(np.diff(blocks[by_block], prepend=-1, append=-1)).tolist()
         for start, end in pairwise(edges):
@@ -104,21 +146,20 @@ class DoneRows:
             self._bits(int(blocks[chosen[0]]))[rows[chosen]] = True
 
     def add_range(self, block: int, first_row: int, end_row: int) -> None:
-        """Count consecutive rows of a block as done."""
         if first_row == 0 and end_row == self._blocks.num_rows[block]:
             self._finished[block] = True
             self._partly.pop(block, None)
         else:
             self._bits(block)[first_row:end_row] = True
 
-    def result(self) -> Done:
-        """All of it; a bitmap that is full becomes a finished block."""
+    def result(self) -> ConsumedRows:
+        # A bitmap that is full becomes a finished block.
         for block in [block for block, done in self._partly.items() if done.all()]:
             self._finished[block] = True
             del self._partly[block]
         num_rows = int(self._blocks.num_rows[self._finished].sum())
         num_rows += sum(int(np.count_nonzero(done)) for done in self._partly.values())
-        return Done(self._finished, self._partly, num_rows)
+        return ConsumedRows(self._finished, self._partly, num_rows)
 
     def _bits(self, block: int) -> BoolArray:
         if self._finished[block]:
@@ -136,49 +177,40 @@ class Piece:
     wanted: BoolArray | None = None
 
 
-class RowSequence:
-    """A finite order of rows that one can enter at any row."""
+class EpochOrder:
+    """The order of a shard's rows, which can be entered at any row."""
 
-    def __init__(self, blocks: Blocks, seed: int | None, epoch: int, shard: Shard, done: Done | None) -> None:
+    def __init__(
+        self, blocks: Blocks, seed: int | None, epoch: int, shard: Shard, done: ConsumedRows | None
+    ) -> None:
         self._order = block_order(len(blocks), seed, epoch)
         self._partly = {} if done is None else done.partly
-        self._block_rows = blocks.num_rows
         left = blocks.num_rows if done is None else done.rows_left(blocks)
         self._ends = np.cumsum(left[self._order])
-        total_rows = int(self._ends[-1]) if len(blocks) else 0
-        self._first, self._end = shard.bounds(total_rows)
-        self.num_done_rows = blocks.total_rows - total_rows
-        """Rows of the epoch that were done before, in all shards."""
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of this shard."""
-        return self._end - self._first
+        self._first, self._end = shard.bounds(int(self._ends[-1]) if len(blocks) else 0)
+        self.num_rows = self._end - self._first
+        """Of this shard."""
 
     def pieces(self, row: int = 0) -> Iterator[Piece]:
-        """What to read, from a row of this sequence on."""
+        """What to read, from a row of the shard on."""
         at = self._first + row
         index = int(np.searchsorted(self._ends, at, side="right"))
         while at < self._end:
             start = int(self._ends[index - 1]) if index else 0
             end = min(int(self._ends[index]), self._end)
             if at < end:
-                yield self._piece(int(self._order[index]), at - start, end - start)
+                block = int(self._order[index])
+                if (done := self._partly.get(block)) is None:
+                    yield Piece(block, at - start, end - start)
+                else:
+                    left = np.flatnonzero(~done)[at - start : end - start]
+                    first_row, end_row = int(left[0]), int(left[-1]) + 1
+                    wanted = np.zeros(end_row - first_row, np.bool_)
+                    wanted[left - first_row] = True
+                    yield Piece(block, first_row, end_row, wanted)
             at, index = end, index + 1
 
-    def _piece(self, block: int, first: int, end: int) -> Piece:
-        """The rows numbered `first` to `end` among those of a block that are left."""
-        done = self._partly.get(block)
-        if done is None:
-            return Piece(block, first, end)
-        left = np.flatnonzero(~done)[first:end]
-        first_row, end_row = int(left[0]), int(left[-1]) + 1
-        wanted = np.zeros(end_row - first_row, np.bool_)
-        wanted[left - first_row] = True
-        return Piece(block, first_row, end_row, wanted)
-
-    def add_first_rows(self, num_rows: int, to: DoneRows) -> None:
-        """Count the first rows of this sequence as done."""
+    def add_first_rows(self, num_rows: int, to: ConsumedRowsBuilder) -> None:
         counted = 0
         for piece in self.pieces():
             if counted >= num_rows:
@@ -193,8 +225,8 @@ class RowSequence:
                 to.add(np.full(len(rows), piece.block), rows)
                 counted += len(rows)
 
-    def add_rows(self, rows: Int64Array, to: DoneRows) -> None:
-        """Count rows of this sequence, given by their numbers in it, as done."""
+    def add_rows(self, rows: Int64Array, to: ConsumedRowsBuilder) -> None:
+        """`rows` are numbers of rows in this order."""
         at = self._first + rows
         index = np.searchsorted(self._ends, at, side="right")
         starts = np.concatenate([[0], self._ends])[index]

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.readers.blocks import Blocks, Shard
-from penstock.readers.sequence import Done, DoneRows, Piece, RowSequence, block_order, derive_generator
+from penstock.readers.order import (
+    Blocks,
+    ConsumedRows,
+    ConsumedRowsBuilder,
+    EpochOrder,
+    Piece,
+    Shard,
+    block_order,
+    derive_generator,
+)
 
 block_sizes = st.lists(st.integers(0, 9), max_size=12)
 
@@ -19,7 +27,7 @@ def blocks_of(sizes: list[int]) -> Blocks:
     return Blocks.of((0, start, size) for start, size in zip(starts, sizes, strict=False))
 
 
-def rows_of(sequence: RowSequence, blocks: Blocks, row: int = 0) -> list[int]:
+def rows_of(sequence: EpochOrder, blocks: Blocks, row: int = 0) -> list[int]:
     """The rows of a sequence, as numbers of the file."""
     found: list[int] = []
     for piece in sequence.pieces(row):
@@ -29,14 +37,14 @@ def rows_of(sequence: RowSequence, blocks: Blocks, row: int = 0) -> list[int]:
 
 
 def test_a_shard_begins_and_ends_in_the_middle_of_blocks() -> None:
-    sequence = RowSequence(blocks_of([4, 4, 4]), None, 0, Shard(1, 2), None)
+    sequence = EpochOrder(blocks_of([4, 4, 4]), None, 0, Shard(1, 2), None)
 
     assert list(sequence.pieces()) == [Piece(1, 2, 4), Piece(2, 0, 4)]
     assert list(sequence.pieces(3)) == [Piece(2, 1, 4)]
 
 
 def test_blocks_outside_the_shard_are_not_read() -> None:
-    sequence = RowSequence(blocks_of([100] * 10), None, 0, Shard(3, 10), None)
+    sequence = EpochOrder(blocks_of([100] * 10), None, 0, Shard(3, 10), None)
 
     assert list(sequence.pieces()) == [Piece(3, 0, 100)]
 
@@ -44,7 +52,7 @@ def test_blocks_outside_the_shard_are_not_read() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_fewer_rows_than_shards(count: int) -> None:
     blocks = blocks_of([1, 1])
-    shards = [rows_of(RowSequence(blocks, 5, 0, Shard(i, count), None), blocks) for i in range(count)]
+    shards = [rows_of(EpochOrder(blocks, 5, 0, Shard(i, count), None), blocks) for i in range(count)]
 
     assert sorted(chain.from_iterable(shards)) == [0, 1]
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
@@ -63,7 +71,7 @@ def test_every_row_is_in_exactly_one_shard(
     sizes: list[int], count: int, seed: int | None, epoch: int
 ) -> None:
     blocks = blocks_of(sizes)
-    sequences = [RowSequence(blocks, seed, epoch, Shard(index, count), None) for index in range(count)]
+    sequences = [EpochOrder(blocks, seed, epoch, Shard(index, count), None) for index in range(count)]
     shards = [rows_of(sequence, blocks) for sequence in sequences]
 
     assert sorted(chain.from_iterable(shards)) == list(range(sum(sizes)))
@@ -79,13 +87,13 @@ def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
     blocks = blocks_of(sizes)
     num_rows = sum(sizes)
     done_numbers = data.draw(st.sets(st.integers(0, num_rows - 1)) if num_rows else st.just(set()))
-    collected = DoneRows(blocks, None)
-    whole = RowSequence(blocks, None, 0, Shard(), None)
+    collected = ConsumedRowsBuilder(blocks, None)
+    whole = EpochOrder(blocks, None, 0, Shard(), None)
     whole.add_rows(np.array(sorted(done_numbers), np.int64), collected)
-    done = Done.of_state(collected.result().state)
+    done = ConsumedRows.of_state(collected.result().state)
     count = data.draw(st.integers(1, 4))
     shards = [
-        rows_of(RowSequence(blocks, seed, 1, Shard(index, count), done), blocks) for index in range(count)
+        rows_of(EpochOrder(blocks, seed, 1, Shard(index, count), done), blocks) for index in range(count)
     ]
 
     assert sorted(chain.from_iterable(shards)) == sorted(set(range(num_rows)) - done_numbers)
@@ -93,8 +101,7 @@ def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
     for index, rows in enumerate(shards):
         entered = data.draw(st.integers(0, len(rows)))
         assert (
-            rows_of(RowSequence(blocks, seed, 1, Shard(index, count), done), blocks, entered)
-            == rows[entered:]
+            rows_of(EpochOrder(blocks, seed, 1, Shard(index, count), done), blocks, entered) == rows[entered:]
         )
 
 
@@ -104,19 +111,19 @@ def test_the_first_rows_of_a_sequence_count_as_done(
     sizes: list[int], seed: int | None, data: st.DataObject
 ) -> None:
     blocks = blocks_of(sizes)
-    sequence = RowSequence(blocks, seed, 0, Shard(), None)
+    sequence = EpochOrder(blocks, seed, 0, Shard(), None)
     num_done = data.draw(st.integers(0, sequence.num_rows))
-    collected = DoneRows(blocks, None)
+    collected = ConsumedRowsBuilder(blocks, None)
     sequence.add_first_rows(num_done, collected)
-    rest = RowSequence(blocks, seed, 0, Shard(), collected.result())
+    rest = EpochOrder(blocks, seed, 0, Shard(), collected.result())
 
     assert rows_of(rest, blocks) == rows_of(sequence, blocks, num_done)
 
 
 def test_what_is_done_is_small_when_it_is_saved() -> None:
     blocks = blocks_of([1000] * 1000)
-    collected = DoneRows(blocks, None)
-    RowSequence(blocks, None, 0, Shard(), None).add_first_rows(500_400, collected)
+    collected = ConsumedRowsBuilder(blocks, None)
+    EpochOrder(blocks, None, 0, Shard(), None).add_first_rows(500_400, collected)
 
     state = collected.result().state
     assert state["finished"] == [[0, 500]]

@@ -1,5 +1,6 @@
 """What can be known of files before they are read, and before anybody decides how many bytes reading may take."""
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,27 +10,32 @@ from typing import Protocol
 import pyarrow as pa
 
 from penstock.config.errors import DataError
+from penstock.config.sizes import KIB
 from penstock.readers import READERS
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile
-from penstock.readers.fingerprints import Fingerprint
+from penstock.readers.order import Blocks
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
+from penstock.readers.storage import open_input, read_at
 from penstock.runtime.budget import Share
 
+Fingerprint = tuple[str, int, int | None, int]
+"""A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
+a checksum of the part of its content that is cheap to read."""
+_END_BYTES = 64 * KIB
 _MAY_BE_EMPTY = ("TFRecordDataset",)
 """Formats of which a file without records has no bytes at all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadRequest:
     """What a run wants of its files."""
 
     columns: Sequence[str] | None = None
     """The columns, in this order; None: all."""
     text_columns: Sequence[str] = ()
-    """Read as text where the files do not say a type and the run file does not declare one: what is hashed or
-    looked up must not be a number in one file set and text in another ("02134" is not 2134)."""
+    """Read as strings where the files do not say a type and the run file does not declare one: what is hashed or
+    looked up must not be a number in one file set and a string in another ("02134" is not 2134)."""
     index_dir: Path | None = None
     """Where the indexes of files that cannot be entered at a row without one are kept; None: in memory."""
     quarantine: Quarantine | None = None
@@ -43,7 +49,7 @@ class BlockDecoder(Protocol):
     """Whether somebody waits for the next batch: then a decoder that can use more cores does."""
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        """Rows of a block, counted from 0 in it: the wanted columns, in batches of any size.
+        """Rows of a block, counted from 0 in it: the requested columns, in batches of any size.
 
         Views of one batch may still be in use while the next is made.
         """
@@ -54,33 +60,29 @@ class BlockDecoder(Protocol):
         ...
 
 
-class Survey(ABC):
-    """Types, sizes, blocks and needs of some columns of some files; taken once, opened as often as needed."""
+class ScannedFiles(ABC):
+    """Types, sizes, blocks and needs of some columns of some files; scanned once, opened as often as needed."""
 
     files: tuple[DataFile, ...]
-    """The files, as they were given."""
     fingerprints: tuple[Fingerprint, ...]
-    """What a saved place remembers of each file."""
+    columns: pa.Schema
+    """The requested columns, as batches have them."""
+    decoder_bytes: int = 0
+    """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
 
     @property
     @abstractmethod
-    def columns(self) -> pa.Schema:
-        """The wanted columns, as batches have them."""
-
-    @property
-    @abstractmethod
-    def blocks(self) -> Blocks:
-        """Where the rows lie."""
+    def blocks(self) -> Blocks: ...
 
     @property
     @abstractmethod
     def row_bytes(self) -> int:
-        """Bytes of a row in memory, estimated from rows of several places; at least 1."""
+        """Bytes of a row in memory, estimated from rows all over the files; at least 1."""
 
     @property
     @abstractmethod
-    def least_bytes(self) -> int:
-        """The smallest share with which the files can be read, as far as a look can tell."""
+    def min_bytes(self) -> int:
+        """The smallest share with which the files can be read, as far as a scan can tell."""
 
     @property
     @abstractmethod
@@ -90,12 +92,7 @@ class Survey(ABC):
     @property
     @abstractmethod
     def block_bytes(self) -> int:
-        """The most that a batch of a decoder takes, as far as a look can tell: what reading ahead holds."""
-
-    @property
-    def lane_bytes(self) -> int:
-        """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
-        return 0
+        """The most that a batch of a decoder takes, as far as a scan can tell: what reading ahead holds."""
 
     @abstractmethod
     def decoder(self, share: Share) -> BlockDecoder:
@@ -103,17 +100,18 @@ class Survey(ABC):
 
     @property
     def num_rows(self) -> int:
-        """Rows of one epoch."""
         return self.blocks.total_rows
 
 
-class TakeSurvey(Protocol):
-    """How a format is surveyed: what a module of this package offers under its dataset type."""
+class ScanFormat(Protocol):
+    """How a format is scanned: what a module of this package offers under its dataset type."""
 
-    def __call__(self, reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey: ...
+    def __call__(
+        self, reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest
+    ) -> ScannedFiles: ...
 
 
-def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_files(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Look at the files once: footers, headers, indexes and a few rows."""
     refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
@@ -126,7 +124,7 @@ def survey(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -
 
 
 def refuse_hdf5(files: Sequence[DataFile]) -> None:
-    """Say of files that a merge may have written why no reader is found for them."""
+    """A merge may have written them, though no reader reads them."""
     for file in files:
         if file.suffix in HDF5_SUFFIXES:
             raise DataError(
@@ -148,3 +146,14 @@ def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
         first, second = list(types.values())[:2]
         raise DataError(f"{first.path} and {second.path} are of different formats; read them apart")
     return next(name for name in types if name is not None)
+
+
+def fingerprint(file: DataFile, num_rows: int | None, checksum: int) -> Fingerprint:
+    return file.name, file.size_bytes, num_rows, checksum
+
+
+def ends_checksum(file: DataFile) -> int:
+    """Of the first and the last bytes."""
+    with open_input(file.path) as source:
+        checksum = zlib.crc32(read_at(source, _END_BYTES, 0))
+        return zlib.crc32(read_at(source, _END_BYTES, max(0, file.size_bytes - _END_BYTES)), checksum)

@@ -11,69 +11,71 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import csv
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
-from penstock.runtime.world import most_lanes
-from tests.readers.samples import CSV_WITH_HEADER, flat, survey_path, write_csv, write_parquet
+from penstock.runtime.world import max_decode_threads
+from tests.readers.samples import CSV_WITH_HEADER, flat, scan_path, write_csv, write_parquet
 
 
 def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
-    found = survey_path(write_parquet(tmp_path, [5, 3]), columns=["text", "number"])
+    found = scan_path(write_parquet(tmp_path, [5, 3]), columns=["text", "number"])
 
     assert found.columns.names == ["text", "number"]
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1") + 1  # a bit per value tells nulls
-    assert found.least_bytes <= found.ample_bytes == MIB
+    assert found.min_bytes <= found.ample_bytes == MIB
 
 
 def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
-    found = survey_path(write_csv(tmp_path, [5, 3]), CSV_WITH_HEADER)
+    found = scan_path(write_csv(tmp_path, [5, 3]), CSV_WITH_HEADER)
 
     assert found.columns.names == ["number", "text"]
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1")
     assert found.block_bytes == 5 * found.row_bytes
-    assert 4 * KIB < found.least_bytes < 64 * KIB  # as much as a few KiB of text need
-    assert found.lane_bytes == found.least_bytes + found.block_bytes
-    assert found.ample_bytes == most_lanes() * found.lane_bytes
+    assert 4 * KIB < found.min_bytes < 64 * KIB  # as much as a few KiB of text need
+    assert found.decoder_bytes == found.min_bytes + found.block_bytes
+    assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
 
 
 def test_a_thread_reads_csv_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
-    found = survey_path(write_csv(tmp_path, [100_000]), CSV_WITH_HEADER)
+    found = scan_path(write_csv(tmp_path, [100_000]), CSV_WITH_HEADER)
 
     assert len(found.blocks) == (tmp_path / "part-000.csv").stat().st_size // MIB + 1
-    assert 2 * 5 * MIB < found.lane_bytes - found.block_bytes < 2 * 8 * MIB
+    assert 2 * 5 * MIB < found.decoder_bytes - found.block_bytes < 2 * 8 * MIB
 
 
 def test_long_records_need_a_larger_share(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text\n" + ("x" * 10_000 + "\n") * 3)
 
-    assert survey_path(tmp_path, CSV_WITH_HEADER).least_bytes > 2 * 4 * 2 * 10_001
+    assert scan_path(tmp_path, CSV_WITH_HEADER).min_bytes > 2 * 4 * 2 * 10_001
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
 def test_no_rows_at_all(tmp_path: Path, write: object) -> None:
-    found = survey_path(write(tmp_path, [0]), CSV_WITH_HEADER)  # type: ignore[operator]
+    found = scan_path(write(tmp_path, [0]), CSV_WITH_HEADER)  # type: ignore[operator]
 
     assert found.row_bytes == 1
-    assert found.least_bytes <= found.ample_bytes
+    assert found.min_bytes <= found.ample_bytes
 
 
 def test_rows_are_sampled_from_several_row_groups(tmp_path: Path) -> None:
     table = pa.table({"text": ["a"] * 1000 + ["b" * 1001] * 1000})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=100)
 
-    assert 500 <= survey_path(tmp_path).row_bytes <= 520
+    assert 500 <= scan_path(tmp_path).row_bytes <= 520
 
 
 def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,zip\n1,02134\n2,7\n"))
-    found = survey(CSV_WITH_HEADER, list_files(str(tmp_path)), Wanted(["zip", "x"], text_columns=["zip"]))
+    found = scan_files(
+        CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest(["zip", "x"], text_columns=["zip"])
+    )
     monkeypatch.setattr(csv, "sample_texts", None)
     for _ in range(2):
-        assert flat(read_blocks(found, Share("reading", MIB)), "zip") == ["02134", "7"]
+        assert flat(BlockStream(found, Share("reading", MIB)), "zip") == ["02134", "7"]
 
 
 @pytest.mark.parametrize("path", ["store/train.h5", "store", "store/*.h5"])
@@ -83,7 +85,9 @@ def test_hdf5_is_not_read(tmp_path: Path, path: str) -> None:
     (tmp_path / "store" / "manifest.json").write_text("{}")
 
     with pytest.raises(DataError) as told:
-        survey(ReadingSection(dataset_type="NumpyDataset"), list_files(str(tmp_path / path)), Wanted())
+        scan_files(
+            ReadingSection(dataset_type="NumpyDataset"), list_files(str(tmp_path / path)), ReadRequest()
+        )
 
     assert str(told.value) == (
         f"{tmp_path}/store/train.h5: Penstock writes HDF5 for other programs, but does not read it; merge to target "
