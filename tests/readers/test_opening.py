@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.readers.files import DataFile
 from penstock.readers.scan import dataset_type_of
-from penstock.readers.sections import DatasetType, ReadingSection
+from penstock.readers.sections import ReadingSection
 from tests.readers.samples import open_path, write_parquet
 
 
@@ -20,7 +20,7 @@ def test_the_type_follows_from_the_suffix(name: str, dataset_type: str) -> None:
 
 
 def test_a_written_type_counts_more_than_the_suffix() -> None:
-    reading = ReadingSection(dataset_type=DatasetType.CsvDataset)
+    reading = ReadingSection(dataset_type="CsvDataset")
 
     assert dataset_type_of(reading, [DataFile("a.parquet", 1)]) == "CsvDataset"
 

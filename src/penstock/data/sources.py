@@ -20,7 +20,7 @@ from penstock.readers.numpy_files import ScannedNumpy
 from penstock.readers.order import Blocks
 from penstock.readers.recognition import Likeness, recognise
 from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
-from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
+from penstock.readers.sections import Field, ReadingSection, parse_field_type
 from penstock.runtime.budget import Share
 
 
@@ -55,17 +55,17 @@ class FirstRows(ScannedFiles):
 
 
 _CALLS = {
-    DatasetType.ParquetDataset: ("Parquet", "read_parquet"),
-    DatasetType.CsvDataset: ("CSV", "read_csv"),
-    DatasetType.JsonDataset: ("JSON", "read_json"),
-    DatasetType.ArrowDataset: ("Arrow IPC", "read_arrow"),
-    DatasetType.TFRecordDataset: ("TFRecord", "read_tfrecord"),
-    DatasetType.NumpyDataset: ("NumPy", "read_numpy"),
+    "ParquetDataset": ("Parquet", "read_parquet"),
+    "CsvDataset": ("CSV", "read_csv"),
+    "JsonDataset": ("JSON", "read_json"),
+    "ArrowDataset": ("Arrow IPC", "read_arrow"),
+    "TFRecordDataset": ("TFRecord", "read_tfrecord"),
+    "NumpyDataset": ("NumPy", "read_numpy"),
 }
 
 
 @contextmanager
-def telling_other_formats(said: DatasetType, files: Sequence[DataFile]) -> Iterator[None]:
+def telling_other_formats(said: str, files: Sequence[DataFile]) -> Iterator[None]:
     """Where a file cannot be read and looks like another format, say that instead of what is wrong with its bytes."""
     try:
         yield
@@ -76,7 +76,7 @@ def telling_other_formats(said: DatasetType, files: Sequence[DataFile]) -> Itera
         raise
 
 
-def refuse_other_format(said: DatasetType, file: DataFile, cause: Exception | None = None) -> None:
+def refuse_other_format(said: str, file: DataFile, cause: Exception | None = None) -> None:
     """An error where a file looks like another format than was said; nothing where that is not certain."""
     found = recognise(file)
     if found is None:
@@ -145,12 +145,12 @@ class Files(Source):
     files: Sequence[DataFile]
 
     @property
-    def _kind(self) -> DatasetType:
-        return DatasetType(dataset_type_of(self.reading, self.files))
+    def _kind(self) -> str:
+        return dataset_type_of(self.reading, self.files)
 
     def advice_on_text(self, column: str) -> str:
         """Types of text files are found from samples, unless they are said."""
-        if self._kind not in (DatasetType.CsvDataset, DatasetType.JsonDataset):
+        if self._kind not in ("CsvDataset", "JsonDataset"):
             return ""
         return (
             f"; where that is because of some bad values, say the type, types={{'{column}': 'float64'}}, and the first "
@@ -199,7 +199,7 @@ class TFRecords(Source):
         # Imported where it is needed: its kernels take a while to load.
         from penstock.readers.tfrecord import scan_tfrecord_with
 
-        with telling_other_formats(DatasetType.TFRecordDataset, self.files):
+        with telling_other_formats("TFRecordDataset", self.files):
             return scan_tfrecord_with(self.files, ReadRequest(columns), self.schema)
 
 

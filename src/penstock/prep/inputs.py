@@ -9,7 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
+from penstock.readers import TABLE_SCHEME
+from penstock.readers.files import DataFile, list_files
 from penstock.readers.scan import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
 from penstock.readers.store_manifest import InputRecord

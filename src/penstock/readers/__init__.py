@@ -8,23 +8,34 @@ back to a start. Every record batch carries the origin of its rows (`origin.py`)
 file and row. To add a format, write one module with a function like `scan_parquet` and name it here.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.config.registry import Registry
 
 if TYPE_CHECKING:
     from penstock.readers.scan import ScanFormat
 
-READERS: "Registry[ScanFormat]" = Registry(
-    "dataset type",
-    {
-        "ParquetDataset": "penstock.readers.parquet:scan_parquet",
-        "ArrowDataset": "penstock.readers.arrow_ipc:scan_ipc",
-        "NumpyDataset": "penstock.readers.numpy_files:scan_numpy",
-        "CsvDataset": "penstock.readers.csv:scan_csv",
-        "JsonDataset": "penstock.readers.jsonl:scan_json",
-        "TFRecordDataset": "penstock.readers.tfrecord:scan_tfrecord",
-        "OdpsDataset": "penstock.readers.odps:scan_odps",
-    },
-)
-"""How files of each `data_config.dataset_type` are scanned; a scan opens them."""
+TABLE_SCHEME = "odps://"
+"""Tables have no suffix; what their paths begin with tells as much."""
+
+
+class Format(NamedTuple):
+    """One format: the function that scans its files, as "package.module:attribute", and their suffixes."""
+
+    path: str
+    suffixes: tuple[str, ...]
+
+
+FORMATS = {
+    "ParquetDataset": Format("penstock.readers.parquet:scan_parquet", (".parquet", ".pq")),
+    "CsvDataset": Format("penstock.readers.csv:scan_csv", (".csv", ".tsv", ".txt")),
+    "ArrowDataset": Format("penstock.readers.arrow_ipc:scan_ipc", (".arrow", ".feather", ".ipc")),
+    "JsonDataset": Format("penstock.readers.jsonl:scan_json", (".json", ".jsonl")),
+    "NumpyDataset": Format("penstock.readers.numpy_files:scan_numpy", (".npy", ".npz")),
+    "TFRecordDataset": Format("penstock.readers.tfrecord:scan_tfrecord", (".tfrecord", ".tfrecords")),
+    "OdpsDataset": Format("penstock.readers.odps:scan_odps", (TABLE_SCHEME,)),
+}
+"""The formats, by `data_config.dataset_type`."""
+
+READERS: "Registry[ScanFormat]" = Registry("dataset type", {name: row.path for name, row in FORMATS.items()})
+"""How files of each format are scanned; a scan opens them."""

@@ -17,27 +17,10 @@ from urllib.parse import unquote
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
+from penstock.readers import FORMATS, TABLE_SCHEME
 from penstock.readers.uris import Uri, is_uri, path_name
 
-TABLE_SCHEME = "odps://"
-"""Tables have no suffix; what their paths begin with tells as much."""
-TYPE_OF_SUFFIX = {
-    ".parquet": "ParquetDataset",
-    ".pq": "ParquetDataset",
-    ".csv": "CsvDataset",
-    ".tsv": "CsvDataset",
-    ".txt": "CsvDataset",
-    ".arrow": "ArrowDataset",
-    ".feather": "ArrowDataset",
-    ".ipc": "ArrowDataset",
-    ".json": "JsonDataset",
-    ".jsonl": "JsonDataset",
-    ".npy": "NumpyDataset",
-    ".npz": "NumpyDataset",
-    ".tfrecord": "TFRecordDataset",
-    ".tfrecords": "TFRecordDataset",
-    TABLE_SCHEME: "OdpsDataset",
-}
+TYPE_OF_SUFFIX = {suffix: name for name, row in FORMATS.items() for suffix in row.suffixes}
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
 HDF5_SUFFIXES = (".h5", ".hdf5")
 """Of files that a merge may write, and that no reader reads."""

@@ -6,6 +6,7 @@ from contextlib import closing
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB, parse_size
+from penstock.readers import FORMATS
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.record_index import TextFile
 from penstock.readers.scan import dataset_type_of
@@ -76,8 +77,8 @@ def _declared(fields: str | None) -> list[Field]:
 def _dataset_type(name: str | None) -> DatasetType | None:
     if name is None:
         return None
-    if name not in DatasetType.__members__:
-        raise ConfigError(f"--dataset-type: there is no '{name}'; {hint(name, DatasetType.__members__)}")
+    if name not in FORMATS:
+        raise ConfigError(f"--dataset-type: there is no '{name}'; {hint(name, FORMATS)}")
     return DatasetType(name)
 
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
-from penstock.readers.sections import DatasetType
 from penstock.readers.storage import open_input, read_at
 
 _START_BYTES = 4 * KIB
 _MAGIC = {
-    b"PAR1": DatasetType.ParquetDataset,
-    b"ARROW1": DatasetType.ArrowDataset,
-    b"\xff\xff\xff\xff": DatasetType.ArrowDataset,
-    b"\x93NUMPY": DatasetType.NumpyDataset,
+    b"PAR1": "ParquetDataset",
+    b"ARROW1": "ArrowDataset",
+    b"\xff\xff\xff\xff": "ArrowDataset",
+    b"\x93NUMPY": "NumpyDataset",
 }
 """With what files begin; the third is a stream of Arrow."""
 _GZIP = b"\x1f\x8b"
@@ -28,7 +27,7 @@ _CRC32C, _ALL_BITS, _MASK_DELTA = 0x82F63B78, 0xFFFFFFFF, 0xA282EAD8
 class Likeness:
     """The format that a file seems to have."""
 
-    dataset_type: DatasetType
+    dataset_type: str
     delimiter: str | None = None
     """Of CSV: what stands between the cells of the first line."""
     is_gzip: bool = False
@@ -55,15 +54,15 @@ def likeness_of(start: bytes) -> Likeness | None:
     r"""What begins like this.
 
     >>> likeness_of(b"user\tage\nann\t31\n")
-    Likeness(dataset_type=<DatasetType.CsvDataset: 'CsvDataset'>, delimiter='\t', is_gzip=False)
+    Likeness(dataset_type='CsvDataset', delimiter='\t', is_gzip=False)
     """
     for magic, dataset_type in _MAGIC.items():
         if start.startswith(magic):
             return Likeness(dataset_type)
     if _is_npz(start):
-        return Likeness(DatasetType.NumpyDataset)
+        return Likeness("NumpyDataset")
     if _is_record(start):
-        return Likeness(DatasetType.TFRecordDataset)
+        return Likeness("TFRecordDataset")
     return _text_likeness(start)
 
 
@@ -76,9 +75,9 @@ def _text_likeness(start: bytes) -> Likeness | None:
     if not all(character.isprintable() or character in _DELIMITERS for character in line):
         return None
     if line.startswith(('{"', "[{")) or line in ("{", "{}", "["):
-        return Likeness(DatasetType.JsonDataset)
+        return Likeness("JsonDataset")
     delimiter = max(_DELIMITERS, key=line.count)
-    return Likeness(DatasetType.CsvDataset, delimiter) if delimiter in line else None
+    return Likeness("CsvDataset", delimiter) if delimiter in line else None
 
 
 def _is_npz(start: bytes) -> bool:

@@ -136,7 +136,7 @@ def refuse_hdf5(files: Sequence[DataFile]) -> None:
 def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
     """The dataset type that the run file says, or that the suffix of all files stands for."""
     if reading.dataset_type is not None:
-        return reading.dataset_type.value
+        return str(reading.dataset_type)
     types = {TYPE_OF_SUFFIX.get(file.suffix): file for file in files}
     if None in types:
         raise DataError(

@@ -30,7 +30,7 @@ from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
-from penstock.readers.sections import BadRows, DatasetType, ReadingSection
+from penstock.readers.sections import BadRows, ReadingSection
 from penstock.readers.stream import RecordStream
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
@@ -38,7 +38,7 @@ from penstock.runtime.world import State, available_cores
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
-_SAMPLED = (DatasetType.CsvDataset, DatasetType.JsonDataset)
+_SAMPLED = ("CsvDataset", "JsonDataset")
 """Formats that do not say the types of their columns."""
 
 

@@ -14,7 +14,7 @@ from penstock.data.cursor import READER_CAP_BYTES, share_memory
 from penstock.data.memory_plan import shuffle_bytes_of
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
-from penstock.readers.sections import DatasetType, ReadingSection
+from penstock.readers.sections import ReadingSection
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def path(tmp_path_factory):
 
 
 def chain_of(path, **said):
-    section = ReadingSection(dataset_type=DatasetType.ParquetDataset)
+    section = ReadingSection(dataset_type="ParquetDataset")
     return Chain(Files(path.name, section, list_files(str(path))), **said)
 
 
