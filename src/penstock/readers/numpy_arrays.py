@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import KIB, MIB
+from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
 from penstock.readers.npy_members import (
     MAX_HEADER_BYTES,
@@ -33,8 +33,6 @@ from penstock.readers.storage import open_input, read_at
 Values = NDArray[Any]
 DType = np.dtype[Any]
 
-BLOCK_BYTES = 8 * MIB
-"""About what the wanted columns of a block take: large enough to be read fast, small enough to be mixed well."""
 _STRING_KINDS = "US"
 _TYPE_OF_CODE: dict[str, Any] = {
     **{f"{kind}{size}": getattr(pa, f"{name}{8 * size}")() for kind, name in (("i", "int"), ("u", "uint"))
@@ -300,9 +298,3 @@ def check_lengths(num_rows: Mapping[str, int]) -> int:
                 "lengths"
             )
     return first
-
-
-def row_ranges(num_rows: int, row_bytes: int, is_stream: bool = False) -> Iterator[tuple[int, int]]:
-    """(first row, number of rows) of each block."""
-    block_rows = max(1, num_rows if is_stream else BLOCK_BYTES // max(1, row_bytes))
-    return ((first, min(block_rows, num_rows - first)) for first in range(0, num_rows, block_rows))

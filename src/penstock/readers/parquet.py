@@ -107,18 +107,15 @@ class ScannedParquet(ScannedFiles):
         string_bytes = self.sample.string_bytes if has_strings else {}
         needs = []
         for group in self.groups:
-            decoded_bytes, page_bytes, max_page_bytes = (
-                group.number_bytes,
-                group.page_bytes,
-                group.max_page_bytes,
-            )
+            decoded_bytes, max_page_bytes = group.number_bytes, group.max_page_bytes
+            page_bytes = group.page_bytes
             max_row_bytes = 1 + group.number_bytes / group.num_rows
             for chunk in group.strings:
-                mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
-                decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
-                max_row_bytes += max(peak, chunk.uncompressed_bytes / group.num_rows)
+                characters = int(string_bytes.get(chunk.column, 0.0) * group.num_rows)
+                decoded_bytes += max(chunk.uncompressed_bytes, characters)
+                max_row_bytes += max(chunk.uncompressed_bytes, characters) / group.num_rows
                 # A writer looks at the size of a page when it has added a thousand values.
-                usual_bytes = int(1024 * peak * group.num_rows / max(1, chunk.num_values))
+                usual_bytes = 1024 * characters // max(1, chunk.num_values)
                 chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
                 page_bytes += chunk_bytes
                 max_page_bytes = max(max_page_bytes, chunk_bytes)
@@ -160,17 +157,13 @@ class ScannedParquet(ScannedFiles):
         return ParquetDecoder(self, share)
 
 
-def scan_parquet(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Read all footers, and check that every file has the columns and the types of the first.
 
     A file without rows has nothing to disagree with: writers often know no types for it.
     """
     schema: pa.Schema | None = None
-    columns, first_path = wanted.columns, files[0].path
+    columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
     marks: list[Fingerprint] = []
     for file_index, file in enumerate(files):

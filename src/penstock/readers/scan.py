@@ -107,20 +107,20 @@ class ScanFormat(Protocol):
     """How a format is scanned: what a module of this package offers under its dataset type."""
 
     def __call__(
-        self, reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest
+        self, reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest
     ) -> ScannedFiles: ...
 
 
-def scan_files(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
+def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Look at the files once: footers, headers, indexes and a few rows."""
     refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
-    if wanted.columns is not None and not wanted.columns:
+    if request.columns is not None and not request.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:
         if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
-    return READERS.get(dataset_type)(reading, files, wanted)
+    return READERS.get(dataset_type)(reading, files, request)
 
 
 def refuse_hdf5(files: Sequence[DataFile]) -> None:
