@@ -105,18 +105,13 @@ def every_type(num_rows: int) -> pa.Table:
     )
 
 
-@each_format
-@each_compression
-@pytest.mark.parametrize("share_bytes", [130 * KIB, 16 * MIB])
-def test_every_type_of_column(tmp_path: Path, form: str, compression: str | None, share_bytes: int) -> None:
-    table = every_type(200)
-    write(tmp_path / "a.arrow", table, form, compression, batch_rows=60)
-    reader = open_path(tmp_path, share_bytes=share_bytes)
+def test_types_are_given_out_plain(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", every_type(3))
+    schema = open_path(tmp_path).schema
 
-    assert reader.schema.field("view").type == pa.string()
-    assert reader.schema.field("views").type == pa.large_list(pa.string())
-    assert reader.schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
-    assert table_from(reader).to_pydict() == table.to_pydict()
+    assert schema.field("view").type == pa.string()
+    assert schema.field("views").type == pa.large_list(pa.string())
+    assert schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
 
 
 @each_format
@@ -310,13 +305,12 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
         open_path(tmp_path)
 
 
-@pytest.mark.parametrize("value", [0x7F, 0x80], ids=["huge", "negative"])
-@pytest.mark.parametrize("compression", [None, pytest.param("zstd", marks=pytest.mark.slow)])
-def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path, compression: str | None, value: int) -> None:
-    path = write(tmp_path / "a.arrow", table_of(0, 4), "file", compression, batch_rows=4)
+def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.arrow", table_of(0, 4), batch_rows=4)
     whole = path.read_bytes()
     for at in range(len(whole)):
-        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        # Huge or negative, in turns.
+        path.write_bytes(whole[:at] + (b"\x7f" if at % 2 else b"\x80") + whole[at + 1 :])
         with suppress(DataError, BudgetExceeded):
             assert all(batch.num_rows for batch in open_path(path))
 

@@ -44,14 +44,7 @@ def test_a_directory_of_files_without_suffix(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     assert _names(list_files(str(tmp_path))) == ["part-0", "part-1"]
-
-
-def test_a_glob_of_directories(tmp_path: Path) -> None:
-    for day in ("day=2", "day=1"):
-        (tmp_path / day).mkdir()
-        (tmp_path / day / f"{day}.csv").touch()
-
-    assert _names(list_files(f"{tmp_path}/day=*")) == ["day=1.csv", "day=2.csv"]
+    assert _names(list_files(f"{tmp_path}/../{tmp_path.name[:-1]}?")) == ["part-0", "part-1"]
 
 
 def test_a_path_with_a_comma_or_brackets_that_exists_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -62,9 +55,9 @@ def test_a_path_with_a_comma_or_brackets_that_exists_is_taken_as_it_is(tmp_path:
     assert _names(list_files(str(tmp_path / "[1].csv"))) == ["[1].csv"]
 
 
-def test_a_compressed_file_has_the_suffix_of_its_format() -> None:
+def test_the_suffix_is_that_of_the_format() -> None:
     assert DataFile("clicks.CSV.gz", 1).suffix == ".csv"
-    assert DataFile("clicks.parquet", 1).suffix == ".parquet"
+    assert DataFile("clicks.tfrecord-00000-of-00002", 1).suffix == ".tfrecord"
 
 
 @pytest.mark.parametrize(
@@ -110,11 +103,3 @@ def test_a_dangling_link(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"gone.csv: cannot be opened: No such file or directory"):
         list_files(str(tmp_path / "gone.csv"))
-
-
-def test_the_parts_of_a_set_as_tensorflow_names_them(tmp_path: Path) -> None:
-    for index in range(2):
-        (tmp_path / f"clicks.tfrecord-0000{index}-of-00002").write_bytes(b"x")
-
-    assert {file.suffix for file in list_files(str(tmp_path))} == {".tfrecord"}
-    assert len(list_files(str(tmp_path))) == 2

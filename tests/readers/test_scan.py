@@ -40,19 +40,6 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
 
 
-def test_a_thread_reads_csv_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
-    found = scan_path(write_csv(tmp_path, [100_000]), CSV_WITH_HEADER)
-
-    assert len(found.blocks) == (tmp_path / "part-000.csv").stat().st_size // MIB + 1
-    assert 2 * 5 * MIB < found.decoder_bytes - found.block_bytes < 2 * 8 * MIB
-
-
-def test_long_records_need_a_larger_share(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text\n" + ("x" * 10_000 + "\n") * 3)
-
-    assert scan_path(tmp_path, CSV_WITH_HEADER).min_bytes > 2 * 4 * 2 * 10_001
-
-
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
 def test_no_rows_at_all(tmp_path: Path, write: object) -> None:
     found = scan_path(write(tmp_path, [0]), CSV_WITH_HEADER)  # type: ignore[operator]
