@@ -32,7 +32,7 @@ def rows_of(order: EpochOrder, blocks: Blocks, row: int = 0) -> list[int]:
     found: list[int] = []
     for piece in order.pieces(row):
         rows = int(blocks.first_row[piece.block]) + np.arange(piece.first_row, piece.end_row)
-        found += rows[piece.wanted].tolist() if piece.wanted is not None else rows.tolist()
+        found += rows[piece.mask].tolist() if piece.mask is not None else rows.tolist()
     return found
 
 

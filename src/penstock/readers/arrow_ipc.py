@@ -424,10 +424,9 @@ class IpcDecoder(BlockDecoder):
         rows = opened.read_batch(batch.index, schema.names, is_whole=True)
         opened.give_back_pages()
         num_bytes = batch.dictionary_bytes + self._num_bytes(rows)
+        if num_bytes > self._limit_bytes:  # Rows differ much in size: a scan has seen only some.
+            raise self._too_large(batch, num_bytes)
         if num_bytes > retained_bytes:
-            # A file whose rows differ much in size: a scan has seen only some.
-            if num_bytes > self._limit_bytes:
-                raise self._too_large(batch, num_bytes)
             self._lease.change(packed_bytes + num_bytes, num_bytes)
         rows.validate(full=True)
         part_rows = max(1, _PART_BYTES * rows.num_rows // max(1, num_bytes))
@@ -438,29 +437,28 @@ class IpcDecoder(BlockDecoder):
         self, opened: OpenIpc, batch: IpcBatch, first_row: int, end_row: int
     ) -> Iterator[pa.RecordBatch]:
         """Rows that are copied out of the map, as many at a time as fit."""
-        scanned = self._scanned
-        limit_bytes = self._limit_bytes - batch.dictionary_bytes
+        schema, limit_bytes = self._scanned.columns, self._limit_bytes - batch.dictionary_bytes
         part_bytes = min(_PART_BYTES, limit_bytes)
-        rows = opened.read_batch(batch.index, scanned.columns.names)
+        rows = opened.read_batch(batch.index, schema.names)
         while first_row < end_row:
-            num_rows = min(max(1, part_bytes // scanned.max_row_bytes), end_row - first_row)
-            while (num_bytes := self._num_bytes(rows.slice(first_row, num_rows))) > part_bytes:
-                if num_rows == 1:
-                    break
+            num_rows = min(max(1, part_bytes // self._scanned.max_row_bytes), end_row - first_row)
+            num_bytes = self._num_bytes(rows.slice(first_row, num_rows))
+            while num_bytes > part_bytes and num_rows > 1:
                 num_rows //= 2
+                num_bytes = self._num_bytes(rows.slice(first_row, num_rows))
             if num_bytes > limit_bytes:
                 raise BudgetExceeded(
-                    f"{scanned.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
+                    f"{self._scanned.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
                     f"{format_size(num_bytes)}, and two such rows must fit, but {self._share.name} may hold "
                     f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
                 )
             leased_bytes = batch.dictionary_bytes + num_bytes
             self._lease.move_on(leased_bytes, leased_bytes)
             arrays = []
-            for array, field in zip(rows.columns, scanned.columns, strict=True):
+            for array, field in zip(rows.columns, schema, strict=True):
                 arrays.append(_copied(array.slice(first_row, num_rows), field.type))
                 opened.give_back_pages()
-            yield pa.RecordBatch.from_arrays(arrays, schema=scanned.columns)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             first_row += num_rows
 
     def _num_bytes(self, rows: pa.RecordBatch) -> int:

@@ -169,12 +169,12 @@ class ConsumedRowsBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one block: an interval, of which `wanted` may leave some out."""
+    """Rows of one block: an interval, of which `mask` may leave some out."""
 
     block: int
     first_row: int
     end_row: int
-    wanted: BoolArray | None = None
+    mask: BoolArray | None = None
 
 
 class EpochOrder:
@@ -205,9 +205,9 @@ class EpochOrder:
                 else:
                     left = np.flatnonzero(~done)[at - start : end - start]
                     first_row, end_row = int(left[0]), int(left[-1]) + 1
-                    wanted = np.zeros(end_row - first_row, np.bool_)
-                    wanted[left - first_row] = True
-                    yield Piece(block, first_row, end_row, wanted)
+                    mask = np.zeros(end_row - first_row, np.bool_)
+                    mask[left - first_row] = True
+                    yield Piece(block, first_row, end_row, mask)
             at, index = end, index + 1
 
     def add_first_rows(self, num_rows: int, to: ConsumedRowsBuilder) -> None:
@@ -216,12 +216,12 @@ class EpochOrder:
             if counted >= num_rows:
                 return
             missing = num_rows - counted
-            if piece.wanted is None:
+            if piece.mask is None:
                 end_row = min(piece.end_row, piece.first_row + missing)
                 to.add_range(piece.block, piece.first_row, end_row)
                 counted += end_row - piece.first_row
             else:
-                rows = piece.first_row + np.flatnonzero(piece.wanted)[:missing]
+                rows = piece.first_row + np.flatnonzero(piece.mask)[:missing]
                 to.add(np.full(len(rows), piece.block), rows)
                 counted += len(rows)
 

@@ -214,8 +214,8 @@ class BlockStream(RecordStream):
                 done = 0
                 for rows in batches:
                     batch = with_row_ids(rows, file_index, first_row + done)
-                    if piece.wanted is not None:
-                        batch = batch.filter(pa.array(piece.wanted[done : done + rows.num_rows]))
+                    if piece.mask is not None:
+                        batch = batch.filter(pa.array(piece.mask[done : done + rows.num_rows]))
                     done += rows.num_rows
                     self._row += batch.num_rows
                     if batch.num_rows:

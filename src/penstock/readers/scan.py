@@ -2,7 +2,7 @@
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -103,12 +103,8 @@ class ScannedFiles(ABC):
         return self.blocks.total_rows
 
 
-class ScanFormat(Protocol):
-    """How a format is scanned: what a module of this package offers under its dataset type."""
-
-    def __call__(
-        self, reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest
-    ) -> ScannedFiles: ...
+ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]
+"""How a format is scanned: what a module of this package offers under its dataset type."""
 
 
 def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
