@@ -138,12 +138,11 @@ def _array_at(
 
 
 class ArrayFiles:
-    """Open files of arrays; the one that was not used for longest is closed first."""
+    """Open files of arrays, and of each compressed member the open stream and its position."""
 
     def __init__(self) -> None:
         self._files: dict[str, pa.NativeFile] = {}
         self._streams: dict[tuple[str, str], tuple[IO[bytes], int]] = {}
-        """Of each compressed member the open stream and its position."""
 
     def rows(self, array: StoredArray, first_row: int, end_row: int) -> Values:
         """Rows of an array, in its own dtype."""
@@ -157,8 +156,10 @@ class ArrayFiles:
         return values.reshape(*inner[::-1], num_rows).T
 
     def close(self) -> None:
-        for path in list(self._files):
-            self._close(path)
+        while self._streams:
+            self._streams.popitem()[1][0].close()
+        while self._files:
+            self._files.popitem()[1].close()
 
     def _values(self, array: StoredArray, first: int, shape: tuple[int, ...]) -> Values:
         """Values that lie together, from one of them on."""
@@ -166,12 +167,11 @@ class ArrayFiles:
         if not width:
             return np.zeros(shape, array.dtype)
         offset, num_bytes = array.offset + first * width, int(np.prod(shape)) * width
-        source = self._files.pop(array.path, None)
-        if source is None:
+        if array.path not in self._files:
             if len(self._files) == _MAX_OPEN_FILES:
-                self._close(next(iter(self._files)))
-            source = open_input(array.path)
-        self._files[array.path] = source
+                self.close()
+            self._files[array.path] = open_input(array.path)
+        source = self._files[array.path]
         if array.member is None:
             data = read_at(source, num_bytes, offset)
         else:
@@ -197,11 +197,6 @@ class ArrayFiles:
         data = stream.read(num_bytes)
         self._streams[path, member] = stream, position + len(data)
         return data
-
-    def _close(self, path: str) -> None:
-        for key in [key for key in self._streams if key[0] == path]:
-            self._streams.pop(key)[0].close()
-        self._files.pop(path).close()
 
 
 def arrow_type(dtype: DType, shape: tuple[int, ...], file: str, column: str) -> Any:
