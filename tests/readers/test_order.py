@@ -14,7 +14,6 @@ from penstock.readers.order import (
     EpochOrder,
     Piece,
     Shard,
-    block_order,
     derive_generator,
 )
 
@@ -122,8 +121,3 @@ def test_purpose_seed_and_position_each_change_the_numbers() -> None:
 
     assert first == second
     assert len(set(first)) == 4
-
-
-def test_without_a_seed_blocks_keep_their_order() -> None:
-    assert block_order(4, None, epoch=3).tolist() == [0, 1, 2, 3]
-    assert sorted(block_order(4, 7, epoch=3).tolist()) == [0, 1, 2, 3]
