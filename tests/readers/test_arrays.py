@@ -253,6 +253,14 @@ def test_a_position_in_other_arrays_is_refused() -> None:
         read_arrays({"x": X + 1, "y": Y}).load_state_dict(saved)
 
 
+def test_a_position_in_a_folder_of_which_one_file_was_replaced_is_refused(tmp_path: Path) -> None:
+    saved = open_path(save(tmp_path, x=X, y=Y)).state_dict()
+    save(tmp_path, y=Y + 1)
+
+    with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
+        open_path(tmp_path).load_state_dict(saved)
+
+
 # What can be wrong
 
 
@@ -373,11 +381,3 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"x.npy: has become shorter while it was being read"):
         next(stream)
-
-
-def test_another_content_at_the_ends_of_any_file_is_noticed(tmp_path: Path) -> None:
-    saved = open_path(save(tmp_path, x=X, y=Y)).state_dict()
-    save(tmp_path, y=Y + 1)
-
-    with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
-        open_path(tmp_path).load_state_dict(saved)

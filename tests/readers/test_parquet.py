@@ -151,37 +151,27 @@ def _growing(num_short: int, num_long: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(numbers), words).cast(pa.string())
 
 
-def test_a_text_that_grows_behind_the_first_rows_stays_inside_the_share(tmp_path: Path) -> None:
-    """A small file: short rows, then rows of 20 kB that stand once in a dictionary."""
-    table = pa.table({"number": range(42_003), "text": _growing(40_000, 2_000)})
-    pq.write_table(table, tmp_path / "a.parquet")
-    share = Share("reading", 8 * MIB)
-
-    assert (tmp_path / "a.parquet").stat().st_size < MIB
-    assert table.nbytes > 4 * share.limit_bytes
-    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 6
-    assert pa.Table.from_batches(_open(tmp_path, share)).drop_columns("__row__").equals(table)
-
-
-@pytest.mark.parametrize("kind", ["list", "list of lists", "map", "fixed list"])
-def test_texts_in_lists_and_maps_stay_inside_the_share(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["text", "list", "list of lists", "map", "fixed list"])
+def test_texts_that_grow_behind_the_first_rows_stay_inside_the_share(tmp_path: Path, kind: str) -> None:
+    """A small file: short texts, then texts of 20 kB that stand once in a dictionary."""
     texts = _growing(4_000, 1_997)
     offsets = pa.array(range(0, 6_001, 10), pa.int32())
     lists = pa.ListArray.from_arrays(offsets, texts)
-    nested = {
+    values = {
+        "text": texts,
         "list": lists,
         "list of lists": pa.ListArray.from_arrays(pa.array(range(0, 601, 2), pa.int32()), lists),
         "map": pa.MapArray.from_arrays(offsets, pa.array(["key"] * 6_000), texts),
         "fixed list": pa.FixedSizeListArray.from_arrays(texts, 10),
     }[kind]
-    table = pa.table({"nested": nested})
-    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(pa.table({"values": values}), tmp_path / "a.parquet")
     share = Share("reading", 8 * MIB)
 
-    assert table.nbytes > 4 * share.limit_bytes
+    assert (tmp_path / "a.parquet").stat().st_size < MIB
+    assert values.nbytes > 4 * share.limit_bytes
     assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 4
-    given = pa.Table.from_batches(_open(tmp_path, share)).column("nested")
-    assert given.to_pylist() == nested.to_pylist()
+    given = pa.Table.from_batches(_open(tmp_path, share)).column("values")
+    assert given.to_pylist() == values.to_pylist()
 
 
 def test_lists_that_grow_behind_the_first_rows_are_decoded_in_smaller_batches(tmp_path: Path) -> None:
@@ -274,21 +264,18 @@ def test_a_row_that_cannot_fit_names_the_row_and_the_setting(tmp_path: Path) -> 
     assert str(caught.value).endswith("may hold 3MiB; raise memory.limit, or shorten the row")
 
 
-def test_the_least_share_is_enough_and_less_is_not(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000}), tmp_path / "a.parquet")
-    min_bytes = scan_path(tmp_path).min_bytes
+def test_the_min_share_is_enough_and_less_is_not_and_the_ample_one_decodes_row_groups_whole(
+    tmp_path: Path,
+) -> None:
+    table = pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100_000)
+    scanned = scan_path(tmp_path)
+    ample = open_path(tmp_path, share_bytes=scanned.ample_bytes)
 
-    assert flat(open_path(tmp_path, share_bytes=min_bytes), "x") == list(range(300_000))
+    assert flat(open_path(tmp_path, share_bytes=scanned.min_bytes), "x") == list(range(300_000))
+    assert [batch.num_rows for batch in ample] == [100_000] * 3
     with pytest.raises(BudgetExceeded):
-        open_path(tmp_path, share_bytes=min_bytes - 2 * KIB)
-
-
-def test_the_ample_share_decodes_row_groups_whole(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"x": np.arange(30_000)}), tmp_path / "a.parquet", row_group_size=10_000)
-    ample_bytes = scan_path(tmp_path).ample_bytes
-
-    assert ample_bytes <= MIB
-    assert [batch.num_rows for batch in open_path(tmp_path, share_bytes=ample_bytes)] == [10_000] * 3
+        open_path(tmp_path, share_bytes=scanned.min_bytes - 2 * KIB)
 
 
 def test_a_row_group_that_cannot_fit_is_refused_with_the_cure(tmp_path: Path) -> None:
