@@ -263,7 +263,7 @@ class ParquetDecoder(BlockDecoder):
         with opened.holding(group.index, names if need.held_bytes else ()):
             for start in range(0, len(names), size):
                 some = names[start : start + size]
-                table = opened.read_row_group(group.index, columns=some, use_threads=self.in_hurry)
+                table = opened.read_row_group(group.index, columns=some, use_threads=self.use_threads)
                 columns.update({name: table.column(name) for name in some})
                 num_bytes += table.nbytes
                 del table

@@ -45,8 +45,8 @@ class ReadRequest:
 class BlockDecoder(Protocol):
     """Decodes blocks of one data set; what it holds is leased from its share."""
 
-    in_hurry: bool = False
-    """Whether somebody waits for the next batch: then a decoder that can use more cores does."""
+    use_threads: bool = False
+    """Whether to decode on all cores, where the format can: somebody waits for the next batch."""
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Rows of a block, counted from 0 in it: the requested columns, in batches of any size.
