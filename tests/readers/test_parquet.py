@@ -9,8 +9,10 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
+from penstock.readers.parquet_files import OpenParquet
 from penstock.readers.reading import BlockStream
 from penstock.readers.storage import RemoteFile
+from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
 from tests.readers.samples import flat, numbers, open_path, scan_path, table_of, take, write_parquet
@@ -172,6 +174,30 @@ def test_texts_that_grow_behind_the_first_rows_stay_inside_the_share(tmp_path: P
     assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 4
     given = pa.Table.from_batches(_open(tmp_path, share)).column("values")
     assert given.to_pylist() == values.to_pylist()
+
+
+def test_few_long_texts_among_many_short_ones_are_decoded_a_few_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a batch would be many times the share before anybody can see it."""
+    pq.write_table(pa.table({"text": _growing(990_000, 10_000)}), tmp_path / "a.parquet")
+    share = Share("reading", 8 * MIB)
+    decoded: list[int] = []
+    iter_batches = OpenParquet.iter_batches
+
+    def noted(self, *args, **options):
+        for batch in iter_batches(self, *args, **options):
+            decoded.append(batch.nbytes)
+            yield batch
+
+    reader = _open(tmp_path, share)
+    monkeypatch.setattr(OpenParquet, "iter_batches", noted)
+
+    assert (tmp_path / "a.parquet").stat().st_size < MIB
+    assert len(take(reader, 20)) == 20
+    reader.seek(StreamPosition(0, row=995_000))
+    assert len(take(reader, 20)) == 20
+    assert max(decoded) <= share.limit_bytes // 8
 
 
 def test_lists_that_grow_behind_the_first_rows_are_decoded_in_smaller_batches(tmp_path: Path) -> None:

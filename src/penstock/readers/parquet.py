@@ -111,11 +111,11 @@ class ScannedParquet(ScannedFiles):
             page_bytes = group.page_bytes
             max_row_bytes = 1 + group.number_bytes / group.num_rows
             for chunk in group.strings:
-                characters = int(string_bytes.get(chunk.column, 0.0) * group.num_rows)
-                decoded_bytes += max(chunk.uncompressed_bytes, characters)
-                max_row_bytes += max(chunk.uncompressed_bytes, characters) / group.num_rows
+                mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
+                decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
+                max_row_bytes += max(peak, chunk.uncompressed_bytes / group.num_rows)
                 # A writer looks at the size of a page when it has added a thousand values.
-                usual_bytes = 1024 * characters // max(1, chunk.num_values)
+                usual_bytes = int(1024 * peak * group.num_rows / max(1, chunk.num_values))
                 chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
                 page_bytes += chunk_bytes
                 max_page_bytes = max(max_page_bytes, chunk_bytes)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
@@ -186,8 +187,8 @@ class Sample(NamedTuple):
     """What rows take in memory."""
 
     row_bytes: float
-    string_bytes: dict[str, float]
-    """For each column with strings their characters in a row, where they are longest."""
+    string_bytes: dict[str, tuple[float, float]]
+    """For each column with strings their characters in a row: the mean, and the most over about a thousand rows."""
 
 
 def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
@@ -198,7 +199,7 @@ def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[R
     is_remote = any(is_uri(file.path) for file in files)
     num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
     all_rows, all_bytes = 0, 0.0
-    strings: dict[str, float] = {}
+    strings: dict[str, tuple[float, float]] = {}
     for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
         file = files[group.file_index]
         string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
@@ -212,31 +213,40 @@ def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[R
                 batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
                 for name in names:
                     array: Any = batch.column(name)
-                    characters, dictionary_bytes = _string_bytes(array)
-                    if pa.types.is_dictionary(schema.field(name).type):
-                        characters = dictionary_bytes
+                    ends: Any
+                    ends, dictionary_bytes = _string_ends(array)
+                    if ends is None or pa.types.is_dictionary(schema.field(name).type):
+                        ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
                     # Indices into a dictionary take as much as the offsets of strings.
-                    num_bytes = array.nbytes + characters - dictionary_bytes
+                    num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
                     all_bytes += num_bytes * group.num_rows / batch.num_rows
-                    strings[name] = max(strings.get(name, 0.0), characters / batch.num_rows)
+                    window = min(_SAMPLED_ROWS, batch.num_rows)
+                    found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
+                    known = strings.get(name, found)
+                    strings[name] = max(known[0], found[0]), max(known[1], found[1])
         all_rows += group.num_rows
     return Sample(all_bytes / max(1, all_rows), strings)
 
 
-def _string_bytes(array: Any) -> tuple[int, int]:
-    """Bytes of all strings in an array, and of its dictionaries; without these, strings are counted as they are."""
+def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:
+    """Bytes of coded strings in the first 0, 1, 2, ... values (None: there are none), and of their dictionaries."""
     types = pa.types
     if types.is_map(array.type):
-        pairs = zip(_string_bytes(array.keys), _string_bytes(array.items), strict=True)
-        characters, dictionary_bytes = (sum(pair) for pair in pairs)
-        return characters, dictionary_bytes
-    is_list = types.is_list(array.type) or types.is_large_list(array.type)
-    if is_list or types.is_fixed_size_list(array.type):
-        return _string_bytes(array.values)
+        found = [_string_ends(array.keys), _string_ends(array.items)]
+        ends: Any = sum(ends for ends, _ in found if ends is not None)
+        has_strings = any(ends is not None for ends, _ in found)
+        return ends[np.asarray(array.offsets)] if has_strings else None, found[0][1] + found[1][1]
+    is_fixed = types.is_fixed_size_list(array.type)
+    if is_fixed or types.is_list(array.type) or types.is_large_list(array.type):
+        ends, dictionary_bytes = _string_ends(array.values)
+        starts = np.arange(len(array) + 1) * array.type.list_size if is_fixed else np.asarray(array.offsets)
+        return None if ends is None else ends[starts], dictionary_bytes
     if not types.is_dictionary(array.type):
-        return 0, 0
+        return None, 0
     kind, dictionary_bytes = array.type.value_type, int(array.dictionary.nbytes)
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)):
-        return dictionary_bytes, dictionary_bytes
+        return None, dictionary_bytes
     lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
-    return int(pc.sum(lengths).as_py() or 0), dictionary_bytes
+    ends = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(np.asarray(pc.fill_null(lengths, 0)), out=ends[1:])
+    return ends, dictionary_bytes
