@@ -63,12 +63,10 @@ def test_the_suffix_is_that_of_the_format() -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("a.parqet", "{0}/a.parqet: no such file or directory; did you mean '{0}/a.parquet'?"),
         ("nothing", "{0}/nothing: no such file or directory; {0} holds README.md, _SUCCESS"),
         ("data/x/a.parquet", "{0}/data/x/a.parquet: no such directory as {0}/data; {0} holds"),
         ("*.orc", "{0}/*.orc: matches nothing; {0} holds README.md"),
         ("none/*.csv", "{0}/none/*.csv: matches nothing; there is no directory {0}/none"),
-        ("a.parquet,{0}/*.parquet", "names {0}/a.parquet twice; its rows would be read twice"),
     ],
 )
 def test_wrong_paths(folder: Path, path: str, problem: str) -> None:

@@ -15,7 +15,7 @@ from penstock.readers.storage import RemoteFile
 from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import flat, numbers, open_path, scan_path, table_of, take, write_parquet
+from tests.readers.samples import flat, numbers, open_path, scan_path, take, write_parquet
 
 
 def test_a_batch_is_a_row_group(tmp_path: Path) -> None:
@@ -72,28 +72,6 @@ def test_types_that_cannot_be_used(tmp_path: Path, values: pa.Array, problem: st
 
     with pytest.raises(DataError, match=problem):
         open_path(tmp_path, columns=["x"])
-
-
-def test_a_file_that_is_cut_short_or_no_parquet(tmp_path: Path) -> None:
-    write_parquet(tmp_path, [100])
-    path = tmp_path / "part-000.parquet"
-    for content in (path.read_bytes()[:500], b"number\n1\n2\n"):
-        path.write_bytes(content)
-        with pytest.raises(
-            DataError, match=r"000.parquet: is not a whole Parquet file: Parquet magic bytes not found"
-        ):
-            open_path(tmp_path)
-
-
-def test_a_file_with_damaged_pages(tmp_path: Path) -> None:
-    pq.write_table(table_of(0, 1000), tmp_path / "a.parquet", compression="zstd")
-    content = bytearray((tmp_path / "a.parquet").read_bytes())
-    content[60:2000] = bytes(1940)
-    (tmp_path / "a.parquet").write_bytes(content)
-    reader = open_path(tmp_path, columns=["number"])
-
-    with pytest.raises(DataError, match=r"a.parquet: cannot be read to its end, it is damaged: "):
-        list(reader)
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:

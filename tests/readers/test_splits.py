@@ -62,17 +62,6 @@ def test_a_glob_names_a_split_and_columns_are_called_alike_in_all(tmp_path: Path
     assert sum(table.num_rows for table in rows.values()) == NUM_ROWS
 
 
-def test_a_folder_with_several_splits_is_refused(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", splits=THREE)
-
-    with pytest.raises(DataError) as error:
-        list_files(str(store))
-    assert (
-        str(error.value)
-        == f"{store}: is a store with the splits train, val, test; name one of them, as {store}/*_train*"
-    )
-
-
 def test_what_of_a_store_may_be_named(tmp_path: Path) -> None:
     store = write_store(tmp_path / "day1", splits=THREE)
     write_store(tmp_path / "day2", splits=THREE)
