@@ -22,20 +22,12 @@ from penstock.readers.uris import Uri, is_uri, path_name
 TABLE_SCHEME = "odps://"
 """Tables have no suffix; what their paths begin with tells as much."""
 TYPE_OF_SUFFIX = {
-    ".parquet": "ParquetDataset",
-    ".pq": "ParquetDataset",
-    ".csv": "CsvDataset",
-    ".tsv": "CsvDataset",
-    ".txt": "CsvDataset",
-    ".arrow": "ArrowDataset",
-    ".feather": "ArrowDataset",
-    ".ipc": "ArrowDataset",
-    ".json": "JsonDataset",
-    ".jsonl": "JsonDataset",
-    ".npy": "NumpyDataset",
-    ".npz": "NumpyDataset",
-    ".tfrecord": "TFRecordDataset",
-    ".tfrecords": "TFRecordDataset",
+    **dict.fromkeys((".parquet", ".pq"), "ParquetDataset"),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "CsvDataset"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "ArrowDataset"),
+    **dict.fromkeys((".json", ".jsonl"), "JsonDataset"),
+    **dict.fromkeys((".npy", ".npz"), "NumpyDataset"),
+    **dict.fromkeys((".tfrecord", ".tfrecords"), "TFRecordDataset"),
     TABLE_SCHEME: "OdpsDataset",
 }
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""

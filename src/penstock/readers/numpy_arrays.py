@@ -22,7 +22,6 @@ from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
 from penstock.readers.npy_members import (
     MAX_HEADER_BYTES,
-    NpyHeader,
     check_readable,
     member_offset,
     read_npy_header,
@@ -62,19 +61,13 @@ class StoredArray:
     path: str
     title: str
     """What it is called in messages."""
-    header: NpyHeader
+    dtype: DType
+    shape: tuple[int, ...]
+    is_column_major: bool
     offset: int
     """Of the first value: in the file, or in the compressed member."""
     member: str | None = None
     """The compressed member of an archive that has it."""
-
-    @property
-    def dtype(self) -> DType:
-        return self.header.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.header.shape
 
     @property
     def num_rows(self) -> int:
@@ -88,7 +81,7 @@ class StoredArray:
     @property
     def reading_row_bytes(self) -> int:
         """What a row takes while it is read and made an Arrow array."""
-        copies = _STREAM_COPIES if self.member is not None else 2 if self.header.is_column_major else 1
+        copies = _STREAM_COPIES if self.member is not None else 2 if self.is_column_major else 1
         return copies * self.row_bytes + making_row_bytes(self.dtype, self.shape)
 
 
@@ -127,7 +120,7 @@ def _array_at(
 ) -> StoredArray:
     """The array that a stream begins with; it starts at an offset, and so many bytes of it are there."""
     header = read_npy_header(stream, title)
-    array = StoredArray(path, title, header, start + stream.tell(), member)
+    array = StoredArray(path, title, *header, start + stream.tell(), member)
     expected_bytes = stream.tell() + array.num_rows * array.row_bytes
     if not header.dtype.hasobject and num_bytes < expected_bytes:
         raise DataError(
@@ -147,7 +140,7 @@ class ArrayFiles:
     def rows(self, array: StoredArray, first_row: int, end_row: int) -> Values:
         """Rows of an array, in its own dtype."""
         num_rows, inner = end_row - first_row, array.shape[1:]
-        if not array.header.is_column_major:
+        if not array.is_column_major:
             return self._values(array, first_row * row_items(array.shape), (num_rows, *inner))
         values = np.empty((row_items(array.shape), num_rows), array.dtype)
         for column in range(len(values)):

@@ -313,7 +313,7 @@ def scan_numpy(_: ReadingSection, files: Sequence[DataFile], request: ReadReques
 
 def _type_of(array: StoredArray, column: str) -> Any:
     found = arrow_type(array.dtype, array.shape, array.path, column)
-    if array.member is not None and array.header.is_column_major:
+    if array.member is not None and array.is_column_major:
         raise DataError.at(
             "is compressed in column-major order, which has no rows to read; write it with np.ascontiguousarray",
             file=array.path,
