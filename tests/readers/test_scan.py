@@ -10,13 +10,13 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import csv
-from penstock.readers.files import list_files
+from penstock.readers.files import DataFile, list_files
 from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, scan_files
+from penstock.readers.scan import ReadRequest, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
-from tests.readers.samples import CSV_WITH_HEADER, flat, scan_path, write_csv, write_parquet
+from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, write_csv, write_parquet
 
 
 def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
@@ -38,19 +38,6 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert 4 * KIB < found.min_bytes < 64 * KIB  # as much as a few KiB of text need
     assert found.decoder_bytes == found.min_bytes + found.block_bytes
     assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
-
-
-def test_a_thread_reads_csv_fastest_where_two_chunks_of_text_fit(tmp_path: Path) -> None:
-    found = scan_path(write_csv(tmp_path, [100_000]), CSV_WITH_HEADER)
-
-    assert len(found.blocks) == (tmp_path / "part-000.csv").stat().st_size // MIB + 1
-    assert 2 * 5 * MIB < found.decoder_bytes - found.block_bytes < 2 * 8 * MIB
-
-
-def test_long_records_need_a_larger_share(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("text\n" + ("x" * 10_000 + "\n") * 3)
-
-    assert scan_path(tmp_path, CSV_WITH_HEADER).min_bytes > 2 * 4 * 2 * 10_001
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_csv])
@@ -78,18 +65,41 @@ def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: p
         assert flat(BlockStream(found, Share("reading", MIB)), "zip") == ["02134", "7"]
 
 
-@pytest.mark.parametrize("path", ["store/train.h5", "store", "store/*.h5"])
-def test_hdf5_is_not_read(tmp_path: Path, path: str) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "train.h5").write_bytes(b"\x89HDF\r\n")
-    (tmp_path / "store" / "manifest.json").write_text("{}")
+@pytest.mark.parametrize(
+    ("name", "dataset_type"),
+    [("a.parquet", "ParquetDataset"), ("a.csv.gz", "CsvDataset"), ("a.tfrecord", "TFRecordDataset")],
+)
+def test_the_type_follows_from_the_suffix(name: str, dataset_type: str) -> None:
+    assert dataset_type_of(ReadingSection(), [DataFile(name, 1)]) == dataset_type
 
-    with pytest.raises(DataError) as told:
-        scan_files(
-            ReadingSection(dataset_type="NumpyDataset"), list_files(str(tmp_path / path)), ReadRequest()
-        )
 
-    assert str(told.value) == (
-        f"{tmp_path}/store/train.h5: Penstock writes HDF5 for other programs, but does not read it; merge to target "
-        "npy, parquet or ipc"
-    )
+def test_a_declared_type_counts_more_than_the_suffix_and_unknown_and_mixed_ones_are_refused() -> None:
+    reading = ReadingSection(dataset_type="CsvDataset")
+
+    assert dataset_type_of(reading, [DataFile("a.parquet", 1)]) == "CsvDataset"
+    with pytest.raises(DataError, match=r"a.bin: the suffix does not tell the format; set data_config"):
+        dataset_type_of(ReadingSection(), [DataFile("a.bin", 1)])
+    with pytest.raises(DataError, match=r"a.csv and b.parquet are of different formats"):
+        dataset_type_of(ReadingSection(), [DataFile("a.csv", 1), DataFile("b.parquet", 1)])
+
+
+def test_a_file_without_bytes(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.tfrecord"):
+        (tmp_path / name).touch()
+
+    assert list(open_path(tmp_path / "a.tfrecord")) == []
+    with pytest.raises(DataError, match=r"a.csv: is empty \(0 bytes\); write it again or leave it out"):
+        open_path(tmp_path / "a.csv")
+
+
+def test_no_columns_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column is wanted; name features or label_fields"):
+        open_path(write_parquet(tmp_path, [3]), columns=[])
+
+
+def test_hdf5_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "train.h5").write_bytes(b"\x89HDF\r\n")
+    (tmp_path / "manifest.json").write_text("{}")
+
+    with pytest.raises(DataError, match=r"does not read it; merge to target npy, parquet or ipc"):
+        scan_path(tmp_path, ReadingSection(dataset_type="NumpyDataset"))

@@ -155,7 +155,7 @@ def rewrite(
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
         from penstock.prep.rewrite import RewriteOptions
-        from penstock.readers.reading_options import files_of, reading_of, size_of
+        from penstock.readers.recognition import files_of, reading_of, size_of
         from penstock.run.rewrite import rewrite_files
 
         if file_format != "parquet":
@@ -242,7 +242,7 @@ def inspect(
     with one_line_errors():
         from penstock.observe.inspect import inspect as inspect_path
         from penstock.observe.inspect_data import DataLook
-        from penstock.readers.reading_options import size_of
+        from penstock.readers.recognition import size_of
 
         reading = {
             "delimiter": delimiter,

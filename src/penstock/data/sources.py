@@ -16,7 +16,7 @@ from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.memory_arrays import MEMORY, scan_arrays
-from penstock.readers.numpy_files import ScannedNumpy
+from penstock.readers.numpy_files import FilePart, ScannedArrays
 from penstock.readers.order import Blocks
 from penstock.readers.recognition import Likeness, recognise
 from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
@@ -183,9 +183,9 @@ class NumpyFiles(Files):
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         scanned = self.scan()
-        if not isinstance(scanned, ScannedNumpy) or not scanned.parts:
+        if not isinstance(scanned, ScannedArrays) or not isinstance(part := scanned.parts[0], FilePart):
             return {}
-        return _deep({name: array.shape for name, array in scanned.parts[0].arrays.items()})
+        return _deep({name: array.shape for name, array in part.arrays.items()})
 
 
 @dataclass(eq=False)

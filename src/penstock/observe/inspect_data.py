@@ -26,7 +26,7 @@ from penstock.prep.profile import (
     with_footers,
 )
 from penstock.readers.files import DataFile
-from penstock.readers.reading_options import files_of, reading_of
+from penstock.readers.recognition import files_of, reading_of
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, refuse_hdf5, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share

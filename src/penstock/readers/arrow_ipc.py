@@ -105,30 +105,6 @@ class _Joined(io.RawIOBase):
         return found
 
 
-def _scan_messages(source: pa.NativeFile, offset: int) -> Iterator[Message]:
-    """Only headers are read."""
-    size_bytes = source.size()
-    while len(prefix := read_at(source, _PREFIX_BYTES, offset)) == _PREFIX_BYTES:
-        metadata_bytes = int.from_bytes(prefix[4:], "little", signed=True)
-        if prefix[:4] != _STREAM_MAGIC:
-            raise ValueError(f"no message begins at byte {offset}")
-        if metadata_bytes == 0:
-            return
-        header = read_at(source, _PREFIX_BYTES + metadata_bytes, offset)
-        if len(header) < _PREFIX_BYTES + metadata_bytes:
-            raise CutShort(f"it ends inside of the message at byte {offset}")
-        reading = _WithoutBody(header)
-        message = pa_ipc.read_message(pa.PythonFile(reading, mode="r"))
-        num_bytes = len(header) + reading.body_bytes
-        if offset + num_bytes > size_bytes:
-            raise CutShort(f"a message ends at byte {offset + num_bytes}, and the file at {size_bytes}")
-        # Without columns, Arrow makes a record batch of the header alone.
-        is_rows = message.type == "record batch"
-        num_rows = pa_ipc.read_record_batch(message, pa.schema([])).num_rows if is_rows else 0
-        yield Message(message.type, offset, num_bytes, reading.body_bytes, num_rows)
-        offset += num_bytes
-
-
 class CutShort(ValueError):
     """The file ends before what its messages announce."""
 
@@ -157,42 +133,58 @@ class OpenIpc:
             with open_input(file.path), open(file.path, "rb") as opened:
                 self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
             self._source = pa.BufferReader(pa.py_buffer(cast(Any, self._map)))
-        start = read_at(self._source, len(_FILE_MAGIC), 0)
-        self.is_stream = start.startswith(_STREAM_MAGIC)
-        if not self.is_stream and start != _FILE_MAGIC:
-            if start.startswith(_FEATHER_1_MAGIC):
-                raise DataError(
-                    f"{file.path}: is Feather version 1; write it again as version 2, or as Parquet"
-                )
+        start, size_bytes = read_at(self._source, len(_FILE_MAGIC), 0), self._source.size()
+        self._is_stream = start.startswith(_STREAM_MAGIC)
+        if start.startswith(_FEATHER_1_MAGIC):
+            raise DataError(f"{file.path}: is Feather version 1; write it again as version 2, or as Parquet")
+        if not self._is_stream and start != _FILE_MAGIC:
             raise DataError(
                 f"{file.path}: is neither an Arrow IPC file nor a stream; is it cut short, or another format?"
             )
-        end = read_at(self._source, len(_FILE_MAGIC), self._source.size() - len(_FILE_MAGIC))
-        if not self.is_stream and end != _FILE_MAGIC:
+        end = read_at(self._source, len(_FILE_MAGIC), size_bytes - len(_FILE_MAGIC))
+        if not self._is_stream and end != _FILE_MAGIC:
             raise CutShort("it has no footer")
-        if messages is None:
-            messages = list(_scan_messages(self._source, 0 if self.is_stream else _FILE_START_BYTES))
-        elif messages and messages[-1].offset + messages[-1].num_bytes > self._source.size():
-            raise CutShort(f"it has {self._source.size()} bytes, fewer than when it was scanned")
-        self.messages = messages
-        self.batches = [message for message in self.messages if message.kind == "record batch"]
+        self.messages = list(self._scan_messages()) if messages is None else messages
         if not self.messages:
             raise CutShort("it has no schema")
-        self.schema: pa.Schema = (
-            self._joined(None) if self.is_stream else pa_ipc.open_file(self._source)
-        ).schema
+        if self.messages[-1].offset + self.messages[-1].num_bytes > size_bytes:
+            raise CutShort(f"it has {size_bytes} bytes, fewer than when it was scanned")
+        self.batches = [message for message in self.messages if message.kind == "record batch"]
+        reader = self._joined(None) if self._is_stream else pa_ipc.open_file(self._source)
+        self.schema: pa.Schema = reader.schema
         assert self.schema.names is not None  # damaged names raise when they are first looked at
         self._opened: tuple[tuple[str, ...], Any] | None = None
+
+    def _scan_messages(self) -> Iterator[Message]:
+        """Reads headers alone."""
+        source, size_bytes = self._source, self._source.size()
+        offset = 0 if self._is_stream else _FILE_START_BYTES
+        while len(prefix := read_at(source, _PREFIX_BYTES, offset)) == _PREFIX_BYTES:
+            metadata_bytes = int.from_bytes(prefix[4:], "little", signed=True)
+            if prefix[:4] != _STREAM_MAGIC:
+                raise ValueError(f"no message begins at byte {offset}")
+            if metadata_bytes == 0:
+                return
+            header = read_at(source, _PREFIX_BYTES + metadata_bytes, offset)
+            if len(header) < _PREFIX_BYTES + metadata_bytes:
+                raise CutShort(f"it ends inside of the message at byte {offset}")
+            reading = _WithoutBody(header)
+            message = pa_ipc.read_message(pa.PythonFile(reading, mode="r"))
+            num_bytes = len(header) + reading.body_bytes
+            if offset + num_bytes > size_bytes:
+                raise CutShort(f"a message ends at byte {offset + num_bytes}, and the file at {size_bytes}")
+            # Without columns, Arrow makes a record batch of the header alone.
+            is_rows = message.type == "record batch"
+            num_rows = pa_ipc.read_record_batch(message, pa.schema([])).num_rows if is_rows else 0
+            yield Message(message.type, offset, num_bytes, reading.body_bytes, num_rows)
+            offset += num_bytes
 
     def _joined(self, batch: Message | None, options: pa_ipc.IpcReadOptions | None = None) -> Any:
         """A reader of a stream with the schema, the dictionaries that a record batch needs, and that one."""
         chosen = [message for message in self.messages if message.kind == "schema"]
         if batch is not None:
-            chosen += [
-                message
-                for message in self.messages
-                if message.kind == "dictionary" and (not self.is_stream or message.offset < batch.offset)
-            ]
+            end = batch.offset if self._is_stream else self._source.size()
+            chosen += [item for item in self.messages if item.kind == "dictionary" and item.offset < end]
             chosen.append(batch)
         return pa_ipc.open_stream(pa.PythonFile(_Joined(self._source, chosen), mode="r"), options=options)
 
@@ -200,7 +192,7 @@ class OpenIpc:
         """Some columns of a record batch; `is_whole`: as a copy. Else they show the map, unless they are compressed."""
         fields = [self.schema.get_field_index(name) for name in columns]
         options = pa_ipc.IpcReadOptions(included_fields=fields, use_threads=False)
-        if self.is_stream or (self._map is not None and not is_whole):
+        if self._is_stream or (self._map is not None and not is_whole):
             batch = self._joined(self.batches[index], options).read_next_batch()
         else:
             # The reader keeps the dictionaries of the file, so it is made once.
@@ -222,11 +214,9 @@ class OpenIpc:
         """Whether all of a batch shows the map, so that some of its rows can be had alone."""
         if self._map is None:
             return False
-        whole = pa.py_buffer(cast(Any, self._map))
-        buffers = [buffer for array in batch.columns for buffer in array.buffers() if buffer]
-        return all(
-            0 <= buffer.address - whole.address < max(1, whole.size) for buffer in buffers if buffer.size
-        )
+        start = pa.py_buffer(cast(Any, self._map)).address
+        buffers = [buffer for array in batch.columns for buffer in array.buffers() if buffer and buffer.size]
+        return all(0 <= buffer.address - start < len(self._map) for buffer in buffers)
 
     def close(self) -> None:
         self._opened = None
@@ -239,7 +229,7 @@ class IpcBatch:
 
     file_index: int
     index: int
-    """Its number in the file."""
+    """In the file."""
     first_row: int
     num_rows: int
     body_bytes: int
@@ -248,7 +238,7 @@ class IpcBatch:
     decoded_bytes: int
     """About what it takes in memory; of one that is not decoded whole at most."""
     dictionary_bytes: int
-    """What the dictionaries of the wanted columns take."""
+    """Of the requested columns."""
 
 
 @dataclass(frozen=True)
@@ -299,23 +289,19 @@ class ScannedIpc(ScannedFiles):
 
     @cached_property
     def block_bytes(self) -> int:
-        sizes = [
+        sizes = (
             batch.decoded_bytes if batch.is_whole else min(_PART_BYTES, batch.decoded_bytes)
             for batch in self.batches
-        ]
+        )
         return max([1, *sizes])
 
     def decoder(self, share: Share) -> BlockDecoder:
         return IpcDecoder(self, share)
 
 
-def scan_ipc(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Read the headers of all messages, and a record batch of a few files."""
-    columns, schema, first_path = wanted.columns, None, files[0].path
+    columns, schema, first_path = request.columns, None, files[0].path
     messages: list[list[Message]] = []
     marks: list[Fingerprint] = []
     probes: list[_Probe] = []
@@ -330,17 +316,17 @@ def scan_ipc(
                 first_path = file.path if schema is None else first_path
                 schema = join_schemas(schema, first_path, projected, file.path)
                 columns = schema.names
-            probe = _Probe()
             if num_rows and schema is not None:
-                probe = _probe(opened, schema, is_sampled=index % sampled_every == 0)
-            probes.append(probe)
+                probes.append(_probe(opened, schema, is_sampled=index % sampled_every == 0))
+            else:
+                probes.append(_Probe())
             messages.append(opened.messages)
             opened.close()
         marks.append(fingerprint(file, num_rows, ends_checksum(file)))
     if schema is None:
         raise DataError("no Arrow files are given")
     sampled = [probe.row_bytes for probe in probes if probe.row_bytes] or [1.0]
-    mean_bytes, max_bytes = -int(-np.mean(sampled) // 1), -int(-max(sampled) // 1)
+    mean_bytes, max_bytes = max(1, -int(-np.mean(sampled) // 1)), max(1, -int(-max(sampled) // 1))
     batches: list[IpcBatch] = []
     for file_index, (found, probe) in enumerate(zip(messages, probes, strict=True)):
         first_row = 0
@@ -351,8 +337,9 @@ def scan_ipc(
             if num_rows:
                 batches.append(IpcBatch(file_index, index, first_row, *sizes))
             first_row += num_rows
-    sizes_of_rows = max(1, mean_bytes), max(1, max_bytes)
-    return ScannedIpc(tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), *sizes_of_rows)
+    return ScannedIpc(
+        tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), mean_bytes, max_bytes
+    )
 
 
 class _Probe(NamedTuple):
@@ -369,11 +356,11 @@ def _probe(opened: OpenIpc, schema: pa.Schema, is_sampled: bool) -> _Probe:
     with_rows = [index for index, message in enumerate(opened.batches) if message.num_rows]
     types = {name: opened.schema.field(name).type for name in schema.names}
     worded = [name for name in schema.names if pa.types.is_dictionary(types[name])]
-    narrowest = min(
-        schema.names, key=lambda name: (not pa.types.is_primitive(types[name]), len(str(types[name])))
+    # A column of numbers is quickly decoded. In a stream dictionaries grow, so the last record batch is looked at.
+    numbers = [name for name in schema.names if pa.types.is_primitive(types[name])]
+    probed = opened.read_batch(
+        with_rows[-1], list(dict.fromkeys([*numbers[:1], *worded])) or schema.names[:1]
     )
-    # In a stream dictionaries grow, so the last record batch is looked at.
-    probed = opened.read_batch(with_rows[-1], list(dict.fromkeys([narrowest, *worded])))
     is_whole = not opened.is_mapped(probed)
     dictionary_bytes = sum(cast(Any, probed.column(name)).dictionary.nbytes for name in worded)
     del probed
@@ -403,7 +390,7 @@ class IpcDecoder(BlockDecoder):
         # With this for every record batch or part, any two neighbours fit.
         self._limit_bytes = (share.limit_bytes - scanned.packed_bytes) // 2
         self._lease = RollingLease(share)
-        self._opened: tuple[int, OpenIpc] | None = None
+        self._opened: dict[int, OpenIpc] = {}
         for batch in scanned.batches:
             num_bytes = batch.decoded_bytes if batch.is_whole else scanned.max_row_bytes
             if batch.dictionary_bytes + num_bytes > self._limit_bytes:
@@ -411,77 +398,72 @@ class IpcDecoder(BlockDecoder):
 
     def close(self) -> None:
         self._lease.close()
-        if self._opened is not None:
-            self._opened[1].close()
-            self._opened = None
+        while self._opened:
+            self._opened.popitem()[1].close()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         batch = self._scanned.batches[block]
-        with reading_ipc(self._scanned.files[batch.file_index].path):
-            yield from (self._whole if batch.is_whole else self._parts)(batch, first_row, end_row)
+        file = self._scanned.files[batch.file_index]
+        read = self._whole if batch.is_whole else self._parts
+        with reading_ipc(file.path):
+            # One file at a time, since it holds its dictionaries.
+            if batch.file_index not in self._opened:
+                while self._opened:
+                    self._opened.popitem()[1].close()
+                self._opened[batch.file_index] = OpenIpc(file, self._scanned.messages[batch.file_index])
+            yield from read(self._opened[batch.file_index], batch, first_row, end_row)
 
-    def _whole(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+    def _whole(
+        self, opened: OpenIpc, batch: IpcBatch, first_row: int, end_row: int
+    ) -> Iterator[pa.RecordBatch]:
         """Views of a record batch that is decoded whole."""
+        schema = self._scanned.columns
         retained_bytes = batch.dictionary_bytes + batch.decoded_bytes
         packed_bytes = min(batch.body_bytes, self._scanned.packed_bytes)
         self._lease.move_on(packed_bytes + retained_bytes, retained_bytes)
-        opened = self._open(batch.file_index)
-        rows = opened.read_batch(batch.index, self._scanned.columns.names, is_whole=True)
+        rows = opened.read_batch(batch.index, schema.names, is_whole=True)
         opened.give_back_pages()
         num_bytes = batch.dictionary_bytes + self._num_bytes(rows)
+        if num_bytes > self._limit_bytes:  # Rows differ much in size: a scan has seen only some.
+            raise self._too_large(batch, num_bytes)
         if num_bytes > retained_bytes:
-            # A file whose rows differ much in size: a scan has seen only some.
-            if num_bytes > self._limit_bytes:
-                raise self._too_large(batch, num_bytes)
             self._lease.change(packed_bytes + num_bytes, num_bytes)
         rows.validate(full=True)
         part_rows = max(1, _PART_BYTES * rows.num_rows // max(1, num_bytes))
         for first in range(first_row, end_row, part_rows):
-            part = rows.slice(first, min(part_rows, end_row - first))
-            yield with_types(part, self._scanned.columns)
+            yield with_types(rows.slice(first, min(part_rows, end_row - first)), schema)
 
-    def _parts(self, batch: IpcBatch, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+    def _parts(
+        self, opened: OpenIpc, batch: IpcBatch, first_row: int, end_row: int
+    ) -> Iterator[pa.RecordBatch]:
         """Rows that are copied out of the map, as many at a time as fit."""
-        scanned = self._scanned
-        limit_bytes = self._limit_bytes - batch.dictionary_bytes
+        schema, limit_bytes = self._scanned.columns, self._limit_bytes - batch.dictionary_bytes
         part_bytes = min(_PART_BYTES, limit_bytes)
-        opened = self._open(batch.file_index)
-        rows = opened.read_batch(batch.index, scanned.columns.names)
-        part_rows = max(1, part_bytes // scanned.max_row_bytes)
+        rows = opened.read_batch(batch.index, schema.names)
         while first_row < end_row:
-            num_rows = min(part_rows, end_row - first_row)
-            while (
-                num_bytes := self._num_bytes(rows.slice(first_row, num_rows))
-            ) > part_bytes and num_rows > 1:
+            num_rows = min(max(1, part_bytes // self._scanned.max_row_bytes), end_row - first_row)
+            num_bytes = self._num_bytes(rows.slice(first_row, num_rows))
+            while num_bytes > part_bytes and num_rows > 1:
                 num_rows //= 2
+                num_bytes = self._num_bytes(rows.slice(first_row, num_rows))
             if num_bytes > limit_bytes:
                 raise BudgetExceeded(
-                    f"{scanned.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
+                    f"{self._scanned.files[batch.file_index].path}: row {batch.first_row + first_row} takes "
                     f"{format_size(num_bytes)}, and two such rows must fit, but {self._share.name} may hold "
                     f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
                 )
             leased_bytes = batch.dictionary_bytes + num_bytes
             self._lease.move_on(leased_bytes, leased_bytes)
             arrays = []
-            for array, field in zip(rows.columns, scanned.columns, strict=True):
+            for array, field in zip(rows.columns, schema, strict=True):
                 arrays.append(_copied(array.slice(first_row, num_rows), field.type))
                 opened.give_back_pages()
-            yield pa.RecordBatch.from_arrays(arrays, schema=scanned.columns)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
             first_row += num_rows
 
     def _num_bytes(self, rows: pa.RecordBatch) -> int:
         pairs = zip(rows.columns, self._scanned.columns, strict=True)
         return sum(_num_bytes(array, field.type) for array, field in pairs)
-
-    def _open(self, file_index: int) -> OpenIpc:
-        """One file at a time, since it holds its dictionaries."""
-        if self._opened is None or self._opened[0] != file_index:
-            if self._opened is not None:
-                self._opened[1].close()
-                self._opened = None
-            opened = OpenIpc(self._scanned.files[file_index], self._scanned.messages[file_index])
-            self._opened = file_index, opened
-        return self._opened[1]
 
     def _too_large(self, batch: IpcBatch, num_bytes: int) -> BudgetExceeded:
         how, needed_bytes = "is read some rows at a time", self._scanned.min_bytes

@@ -26,15 +26,12 @@ _ADVICE = {
 }
 
 
+_IS_LIST = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view, pt.is_large_list_view)
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether values are lists, however Arrow lays them out."""
-    return bool(
-        pt.is_list(kind)
-        or pt.is_large_list(kind)
-        or pt.is_fixed_size_list(kind)
-        or pt.is_list_view(kind)
-        or pt.is_large_list_view(kind)
-    )
+    return any(check(kind) for check in _IS_LIST)
 
 
 def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.Schema:

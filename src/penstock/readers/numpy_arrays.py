@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
@@ -18,11 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import KIB, MIB
+from penstock.config.sizes import KIB
 from penstock.readers.files import DataFile
 from penstock.readers.npy_members import (
     MAX_HEADER_BYTES,
-    NpyHeader,
     check_readable,
     member_offset,
     read_npy_header,
@@ -33,8 +32,6 @@ from penstock.readers.storage import open_input, read_at
 Values = NDArray[Any]
 DType = np.dtype[Any]
 
-BLOCK_BYTES = 8 * MIB
-"""About what the wanted columns of a block take: large enough to be read fast, small enough to be mixed well."""
 _STRING_KINDS = "US"
 _TYPE_OF_CODE: dict[str, Any] = {
     **{f"{kind}{size}": getattr(pa, f"{name}{8 * size}")() for kind, name in (("i", "int"), ("u", "uint"))
@@ -64,19 +61,13 @@ class StoredArray:
     path: str
     title: str
     """What it is called in messages."""
-    header: NpyHeader
+    dtype: DType
+    shape: tuple[int, ...]
+    is_column_major: bool
     offset: int
     """Of the first value: in the file, or in the compressed member."""
     member: str | None = None
     """The compressed member of an archive that has it."""
-
-    @property
-    def dtype(self) -> DType:
-        return self.header.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.header.shape
 
     @property
     def num_rows(self) -> int:
@@ -90,7 +81,7 @@ class StoredArray:
     @property
     def reading_row_bytes(self) -> int:
         """What a row takes while it is read and made an Arrow array."""
-        copies = _STREAM_COPIES if self.member is not None else 2 if self.header.is_column_major else 1
+        copies = _STREAM_COPIES if self.member is not None else 2 if self.is_column_major else 1
         return copies * self.row_bytes + making_row_bytes(self.dtype, self.shape)
 
 
@@ -129,7 +120,7 @@ def _array_at(
 ) -> StoredArray:
     """The array that a stream begins with; it starts at an offset, and so many bytes of it are there."""
     header = read_npy_header(stream, title)
-    array = StoredArray(path, title, header, start + stream.tell(), member)
+    array = StoredArray(path, title, *header, start + stream.tell(), member)
     expected_bytes = stream.tell() + array.num_rows * array.row_bytes
     if not header.dtype.hasobject and num_bytes < expected_bytes:
         raise DataError(
@@ -140,17 +131,16 @@ def _array_at(
 
 
 class ArrayFiles:
-    """Open files of arrays; the one that was not used for longest is closed first."""
+    """Open files of arrays, and of each compressed member the open stream and its position."""
 
     def __init__(self) -> None:
         self._files: dict[str, pa.NativeFile] = {}
         self._streams: dict[tuple[str, str], tuple[IO[bytes], int]] = {}
-        """Of each compressed member the open stream and its position."""
 
     def rows(self, array: StoredArray, first_row: int, end_row: int) -> Values:
         """Rows of an array, in its own dtype."""
         num_rows, inner = end_row - first_row, array.shape[1:]
-        if not array.header.is_column_major:
+        if not array.is_column_major:
             return self._values(array, first_row * row_items(array.shape), (num_rows, *inner))
         values = np.empty((row_items(array.shape), num_rows), array.dtype)
         for column in range(len(values)):
@@ -159,8 +149,10 @@ class ArrayFiles:
         return values.reshape(*inner[::-1], num_rows).T
 
     def close(self) -> None:
-        for path in list(self._files):
-            self._close(path)
+        while self._streams:
+            self._streams.popitem()[1][0].close()
+        while self._files:
+            self._files.popitem()[1].close()
 
     def _values(self, array: StoredArray, first: int, shape: tuple[int, ...]) -> Values:
         """Values that lie together, from one of them on."""
@@ -168,12 +160,11 @@ class ArrayFiles:
         if not width:
             return np.zeros(shape, array.dtype)
         offset, num_bytes = array.offset + first * width, int(np.prod(shape)) * width
-        source = self._files.pop(array.path, None)
-        if source is None:
+        if array.path not in self._files:
             if len(self._files) == _MAX_OPEN_FILES:
-                self._close(next(iter(self._files)))
-            source = open_input(array.path)
-        self._files[array.path] = source
+                self.close()
+            self._files[array.path] = open_input(array.path)
+        source = self._files[array.path]
         if array.member is None:
             data = read_at(source, num_bytes, offset)
         else:
@@ -199,11 +190,6 @@ class ArrayFiles:
         data = stream.read(num_bytes)
         self._streams[path, member] = stream, position + len(data)
         return data
-
-    def _close(self, path: str) -> None:
-        for key in [key for key in self._streams if key[0] == path]:
-            self._streams.pop(key)[0].close()
-        self._files.pop(path).close()
 
 
 def arrow_type(dtype: DType, shape: tuple[int, ...], file: str, column: str) -> Any:
@@ -300,9 +286,3 @@ def check_lengths(num_rows: Mapping[str, int]) -> int:
                 "lengths"
             )
     return first
-
-
-def row_ranges(num_rows: int, row_bytes: int, is_stream: bool = False) -> Iterator[tuple[int, int]]:
-    """(first row, number of rows) of each block."""
-    block_rows = max(1, num_rows if is_stream else BLOCK_BYTES // max(1, row_bytes))
-    return ((first, min(block_rows, num_rows - first)) for first in range(0, num_rows, block_rows))

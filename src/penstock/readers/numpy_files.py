@@ -1,12 +1,14 @@
 """NumPy files: `.npy`, `.npz` and folders of them.
 
 A column is an array; its first axis are the rows. Arrays that belong together have equal lengths and make one part of
-the data set: the members of an `.npz`, the `.npy` files of a folder, or a split of a store that `penstock merge` wrote.
+the data set: the members of an `.npz`, the `.npy` files of a folder, a split of a store that `penstock merge` wrote, or
+arrays in memory (`memory_arrays.py`).
 """
 
 import json
 import os
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +22,6 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project
 from penstock.readers.files import COMPRESSIONS, MANIFEST_NAME, DataFile, split_file
 from penstock.readers.numpy_arrays import (
-    BLOCK_BYTES,
     STREAM_BYTES,
     ArrayFiles,
     StoredArray,
@@ -28,7 +29,6 @@ from penstock.readers.numpy_arrays import (
     check_lengths,
     given_row_bytes,
     read_arrays,
-    row_ranges,
     to_arrow,
 )
 from penstock.readers.order import Blocks
@@ -47,43 +47,174 @@ from penstock.readers.stream import ROW_ID_BYTES
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
+_BLOCK_BYTES = 8 * MIB
+"""About what the requested columns of a block take: large enough to be read fast, small enough to be mixed well."""
 _MIN_BATCH_BYTES = 64 * KIB
 """With batches smaller than that, opening and calling would take longer than reading."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 256, MIB
 
 
-class Part:
-    """Arrays that belong together, row by row, of the files of a group."""
+class ArrayPart(ABC):
+    """Columns that belong together, row by row."""
+
+    file: DataFile
+    """What the part is called: its file, or the folder of several."""
+    fingerprint: Fingerprint
+    num_rows: int
+    row_bytes: int
+    """As it is given out, at most."""
+    retained_row_bytes: int
+    """Leased for a row while it is in use."""
+    reading_row_bytes: int
+    """Leased for a row while it is read and converted."""
+    stream_bytes: int = 0
+    """What open streams hold, whatever the number of rows; 0: there are none."""
+    reading: str
+    advice: str
+    """What takes too much for a row, and what to do about it."""
+
+    @abstractmethod
+    def read(
+        self, files: ArrayFiles, schema: pa.Schema, first: int, end: int
+    ) -> Iterator[pa.RecordBatch]: ...
+
+    @abstractmethod
+    def sample(self, schema: pa.Schema) -> tuple[int, int]:
+        """Bytes and number of some rows as they are given out."""
+
+    def close(self) -> None:
+        return
+
+    def share_bytes(self, batch_bytes: int) -> int:
+        """The share with which batches of about so many bytes are read, beside one that is still in use."""
+        num_rows = max(1, batch_bytes // self.row_bytes)
+        return max(1, self.stream_bytes + num_rows * (self.retained_row_bytes + self.reading_row_bytes))
+
+
+@dataclass(frozen=True)
+class ScannedArrays(ScannedFiles):
+    """What the headers of the arrays say."""
+
+    files: tuple[DataFile, ...]
+    fingerprints: tuple[Fingerprint, ...]
+    columns: pa.Schema
+    parts: tuple[ArrayPart, ...]
+
+    @classmethod
+    def of(cls, columns: pa.Schema, parts: Sequence[ArrayPart]) -> "ScannedArrays":
+        files, marks = tuple(part.file for part in parts), tuple(part.fingerprint for part in parts)
+        return cls(files, marks, columns, tuple(parts))
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Row ranges of about 8 MiB; a part with compressed members is one block, since it is read as a stream."""
+        found: list[tuple[int, int, int]] = []
+        for index, part in enumerate(self.parts):
+            rows, size = part.num_rows, max(1, _BLOCK_BYTES // part.row_bytes)
+            size = max(1, rows) if part.stream_bytes else size
+            found += [(index, first, min(size, rows - first)) for first in range(0, rows, size)]
+        return Blocks.of(found)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """From the first, a middle and the last part."""
+        parts = [part for part in self.parts if part.num_rows]
+        sampled = {id(part): part for part in parts[:1] + parts[len(parts) // 2 :][:1] + parts[-1:]}
+        samples = [part.sample(self.columns) for part in sampled.values()]
+        num_bytes, num_rows = sum(sample[0] for sample in samples), sum(sample[1] for sample in samples)
+        return -(-num_bytes // max(1, num_rows)) + ROW_ID_BYTES
+
+    @cached_property
+    def min_bytes(self) -> int:
+        return max(part.share_bytes(_MIN_BATCH_BYTES) for part in self.parts)
+
+    @cached_property
+    def ample_bytes(self) -> int:
+        return max(part.share_bytes(_BLOCK_BYTES) for part in self.parts)
+
+    @cached_property
+    def block_bytes(self) -> int:
+        return max(
+            max(part.row_bytes, min(_BLOCK_BYTES, part.num_rows * part.row_bytes)) for part in self.parts
+        )
+
+    def decoder(self, share: Share) -> BlockDecoder:
+        return ArrayDecoder(self, share)
+
+
+class ArrayDecoder(BlockDecoder):
+    """Open files, and the bytes of the batch in work and of the one before."""
+
+    def __init__(self, scanned: ScannedArrays, share: Share) -> None:
+        self._scanned = scanned
+        self._lease = RollingLease(share)
+        self._files = ArrayFiles()
+        self._batch_rows = []
+        for part in scanned.parts:
+            row_bytes = part.retained_row_bytes + part.reading_row_bytes
+            batch_rows = max(1, _BLOCK_BYTES // part.row_bytes)
+            if row_bytes:
+                batch_rows = min(batch_rows, (share.limit_bytes - part.stream_bytes) // row_bytes)
+            if batch_rows < 1:
+                raise BudgetExceeded(
+                    f"{part.file.path}: {part.reading} a row takes {format_size(part.share_bytes(0))}, but "
+                    f"{share.name} may hold {format_size(share.limit_bytes)}; raise {share.setting}, or {part.advice}"
+                )
+            self._batch_rows.append(batch_rows)
+
+    def close(self) -> None:
+        self._lease.close()
+        self._files.close()
+        for part in self._scanned.parts:
+            part.close()
+
+    def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+        blocks = self._scanned.blocks
+        index, start = int(blocks.file_index[block]), int(blocks.first_row[block])
+        part, batch_rows = self._scanned.parts[index], self._batch_rows[index]
+        for first in range(start + first_row, start + end_row, batch_rows):
+            end = min(first + batch_rows, start + end_row)
+            needed_bytes = part.stream_bytes + (end - first) * part.reading_row_bytes
+            self._lease.move_on(needed_bytes, (end - first) * part.retained_row_bytes)
+            yield from part.read(self._files, self._scanned.columns, first, end)
+
+
+class FilePart(ArrayPart):
+    """The arrays of a group of files."""
+
+    reading, advice = "reading", "read fewer columns"
 
     def __init__(self, name: str, group: Sequence[DataFile], arrays: Mapping[str, StoredArray]) -> None:
         self.file = DataFile(name, sum(file.size_bytes for file in group))
-        """What the part is called: its file, or the folder of several."""
         self.arrays = arrays
         self.num_rows = check_lengths({array.title: array.num_rows for array in arrays.values()})
         checksum = ends_checksum(group[0])
         for other in group[1:]:
             checksum = zlib.crc32(f"{other.name} {ends_checksum(other)}".encode(), checksum)
         self.fingerprint = fingerprint(self.file, self.num_rows, checksum)
-        self.given_row_bytes = max(
-            1, sum(given_row_bytes(array.dtype, array.shape) for array in arrays.values())
-        )
-        """Of a row as it is given out, at most."""
+        self.row_bytes = max(1, sum(given_row_bytes(array.dtype, array.shape) for array in arrays.values()))
+        self.retained_row_bytes = self.row_bytes
         self.reading_row_bytes = max(1, sum(array.reading_row_bytes for array in arrays.values()))
-        """Of a row while it is read and converted."""
         self.stream_bytes = sum(STREAM_BYTES for array in arrays.values() if array.member is not None)
-        """What open streams hold, whatever the number of rows; 0: there are none."""
 
-    def share_bytes(self, batch_bytes: int) -> int:
-        """The share with which batches of about so many bytes are read, beside one that is still in use."""
-        num_rows = max(1, batch_bytes // self.given_row_bytes)
-        return self.stream_bytes + num_rows * (self.given_row_bytes + self.reading_row_bytes)
-
-    def read(self, files: ArrayFiles, schema: pa.Schema, first: int, end: int) -> pa.RecordBatch:
+    def read(self, files: ArrayFiles, schema: pa.Schema, first: int, end: int) -> Iterator[pa.RecordBatch]:
         columns = []
         for name in schema.names:
             array = self.arrays[name]
             columns.append(to_arrow(files.rows(array, first, end), array.path, name, first))
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def sample(self, schema: pa.Schema) -> tuple[int, int]:
+        """Strings are shorter than their width."""
+        row_bytes = self.row_bytes + self.reading_row_bytes
+        num_rows = max(1, min(_SAMPLED_ROWS, _SAMPLED_BYTES // row_bytes, self.num_rows))
+        starts = {0, (self.num_rows - num_rows) // 2, self.num_rows - num_rows}
+        with closing(ArrayFiles()) as files:
+            firsts = [0] if self.stream_bytes else sorted(starts)
+            batches = [
+                batch for first in firsts for batch in self.read(files, schema, first, first + num_rows)
+            ]
+        return sum(batch.nbytes for batch in batches), len(firsts) * num_rows
 
 
 class _Stores:
@@ -147,70 +278,11 @@ class _Stores:
         return named
 
 
-@dataclass(frozen=True)
-class ScannedNumpy(ScannedFiles):
-    """What the headers of the arrays say."""
-
-    files: tuple[DataFile, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    columns: pa.Schema
-    parts: tuple[Part, ...]
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Row ranges of about 8 MiB; a part with compressed members is one block, since it is read as a stream."""
-        return Blocks.of(
-            (index, first_row, num_rows)
-            for index, part in enumerate(self.parts)
-            for first_row, num_rows in row_ranges(
-                part.num_rows, part.given_row_bytes, is_stream=part.stream_bytes > 0
-            )
-        )
-
-    @cached_property
-    def row_bytes(self) -> int:
-        """From rows of the first, a middle and the last part: strings are shorter than their width."""
-        parts = [part for part in self.parts if part.num_rows]
-        sampled = {part.file.path: part for part in parts[:1] + parts[len(parts) // 2 :][:1] + parts[-1:]}
-        all_bytes = all_rows = 0
-        for part in sampled.values():
-            row_bytes = part.given_row_bytes + part.reading_row_bytes
-            num_rows = max(1, min(_SAMPLED_ROWS, _SAMPLED_BYTES // row_bytes, part.num_rows))
-            starts = {0, (part.num_rows - num_rows) // 2, part.num_rows - num_rows}
-            with closing(ArrayFiles()) as files:
-                for first in {0} if part.stream_bytes else starts:
-                    all_bytes += part.read(files, self.columns, first, first + num_rows).nbytes
-                    all_rows += num_rows
-        return -(-all_bytes // max(1, all_rows)) + ROW_ID_BYTES
-
-    @cached_property
-    def min_bytes(self) -> int:
-        return max(part.share_bytes(_MIN_BATCH_BYTES) for part in self.parts)
-
-    @cached_property
-    def ample_bytes(self) -> int:
-        return max(part.share_bytes(BLOCK_BYTES) for part in self.parts)
-
-    @cached_property
-    def block_bytes(self) -> int:
-        return max(
-            max(part.given_row_bytes, min(BLOCK_BYTES, part.num_rows * part.given_row_bytes))
-            for part in self.parts
-        )
-
-    def decoder(self, share: Share) -> BlockDecoder:
-        return NumpyDecoder(self, share)
-
-
-def scan_numpy(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_numpy(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Read the headers of all arrays; parts without rows have no types to disagree with."""
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     schema: pa.Schema | None = None
-    columns, first_path = wanted.columns, files[0].path
+    columns, first_path = request.columns, files[0].path
     stores = _Stores()
     groups = stores.groups(files)
     for index, (name, group) in enumerate(groups.items()):
@@ -227,7 +299,7 @@ def scan_numpy(
                 )
             arrays |= found
         names = project(pa.schema([(column, pa.string()) for column in arrays]), columns, name).names
-        part = Part(name, group, {column: arrays[column] for column in names})
+        part = FilePart(name, group, {column: arrays[column] for column in names})
         parts.append(part)
         if part.num_rows or (schema is None and index == len(groups) - 1):
             types = pa.schema([(column, _type_of(array, column)) for column, array in part.arrays.items()])
@@ -236,49 +308,15 @@ def scan_numpy(
             columns = schema.names
     if schema is None:
         raise DataError("no NumPy files are given")
-    marks = tuple(part.fingerprint for part in parts)
-    return ScannedNumpy(tuple(part.file for part in parts), marks, schema, tuple(parts))
+    return ScannedArrays.of(schema, parts)
 
 
 def _type_of(array: StoredArray, column: str) -> Any:
     found = arrow_type(array.dtype, array.shape, array.path, column)
-    if array.member is not None and array.header.is_column_major:
+    if array.member is not None and array.is_column_major:
         raise DataError.at(
             "is compressed in column-major order, which has no rows to read; write it with np.ascontiguousarray",
             file=array.path,
             column=column,
         )
     return found
-
-
-class NumpyDecoder(BlockDecoder):
-    """Open files, and the bytes of the batch in work and of the one before."""
-
-    def __init__(self, scanned: ScannedNumpy, share: Share) -> None:
-        self._scanned = scanned
-        self._lease = RollingLease(share)
-        self._files = ArrayFiles()
-        self._batch_rows = []
-        for part in scanned.parts:
-            row_bytes = part.given_row_bytes + part.reading_row_bytes
-            fitting_rows = (share.limit_bytes - part.stream_bytes) // row_bytes
-            if fitting_rows < 1:
-                raise BudgetExceeded(
-                    f"{part.file.path}: reading a row takes {format_size(part.share_bytes(0))}, but {share.name} may "
-                    f"hold {format_size(share.limit_bytes)}; raise {share.setting}, or read fewer columns"
-                )
-            self._batch_rows.append(min(fitting_rows, max(1, BLOCK_BYTES // part.given_row_bytes)))
-
-    def close(self) -> None:
-        self._lease.close()
-        self._files.close()
-
-    def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        blocks = self._scanned.blocks
-        index, start = int(blocks.file_index[block]), int(blocks.first_row[block])
-        part, batch_rows = self._scanned.parts[index], self._batch_rows[index]
-        for first in range(start + first_row, start + end_row, batch_rows):
-            end = min(first + batch_rows, start + end_row)
-            needed_bytes = part.stream_bytes + (end - first) * part.reading_row_bytes
-            self._lease.move_on(needed_bytes, retained_bytes=(end - first) * part.given_row_bytes)
-            yield part.read(self._files, self._scanned.columns, first, end)

@@ -321,11 +321,7 @@ class TableRows:
 # Scan and decoder.
 
 
-def scan_odps(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Ask for types, numbers of rows and the moments of the last change. Tables say their own types."""
     service = Service()
     schema: pa.Schema | None = None

@@ -47,7 +47,6 @@ class Blocks:
 
     @cached_property
     def checksum(self) -> int:
-        """A position in one set of blocks means nothing in another."""
         return zlib.crc32(np.stack([self.file_index, self.first_row, self.num_rows]).tobytes())
 
 
@@ -79,13 +78,6 @@ def derive_generator(purpose: str, seed: int, *position: int) -> np.random.Gener
     Equal arguments give equal numbers, whatever was drawn before; different purposes are independent.
     """
     return np.random.default_rng([zlib.crc32(purpose.encode()), seed % 2**64, *position])
-
-
-def block_order(num_blocks: int, seed: int | None, epoch: int) -> Int64Array:
-    """The order in which an epoch reads its blocks: as they stand, or permuted by the seed."""
-    if seed is None:
-        return np.arange(num_blocks)
-    return derive_generator("blocks", seed, epoch).permutation(num_blocks)
 
 
 @dataclass(frozen=True)
@@ -169,12 +161,12 @@ class ConsumedRowsBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one block: an interval, of which `wanted` may leave some out."""
+    """Rows of one block: an interval, of which `mask` may leave some out."""
 
     block: int
     first_row: int
     end_row: int
-    wanted: BoolArray | None = None
+    mask: BoolArray | None = None
 
 
 class EpochOrder:
@@ -183,7 +175,8 @@ class EpochOrder:
     def __init__(
         self, blocks: Blocks, seed: int | None, epoch: int, shard: Shard, done: ConsumedRows | None
     ) -> None:
-        self._order = block_order(len(blocks), seed, epoch)
+        generator = None if seed is None else derive_generator("blocks", seed, epoch)
+        self._order = np.arange(len(blocks)) if generator is None else generator.permutation(len(blocks))
         self._partly = {} if done is None else done.partly
         left = blocks.num_rows if done is None else done.rows_left(blocks)
         self._ends = np.cumsum(left[self._order])
@@ -191,39 +184,31 @@ class EpochOrder:
         self.num_rows = self._end - self._first
         """Of this shard."""
 
-    def pieces(self, row: int = 0) -> Iterator[Piece]:
-        """What to read, from a row of the shard on."""
-        at = self._first + row
+    def pieces(self, row: int = 0, end_row: int | None = None) -> Iterator[Piece]:
+        """What to read, from a row of the shard on, up to another."""
+        at, stop = self._first + row, self._end if end_row is None else self._first + end_row
         index = int(np.searchsorted(self._ends, at, side="right"))
-        while at < self._end:
+        while at < stop:
             start = int(self._ends[index - 1]) if index else 0
-            end = min(int(self._ends[index]), self._end)
+            end = min(int(self._ends[index]), stop)
             if at < end:
                 block = int(self._order[index])
                 if (done := self._partly.get(block)) is None:
                     yield Piece(block, at - start, end - start)
                 else:
                     left = np.flatnonzero(~done)[at - start : end - start]
-                    first_row, end_row = int(left[0]), int(left[-1]) + 1
-                    wanted = np.zeros(end_row - first_row, np.bool_)
-                    wanted[left - first_row] = True
-                    yield Piece(block, first_row, end_row, wanted)
+                    mask = np.zeros(int(left[-1] - left[0]) + 1, np.bool_)
+                    mask[left - left[0]] = True
+                    yield Piece(block, int(left[0]), int(left[-1]) + 1, mask)
             at, index = end, index + 1
 
     def add_first_rows(self, num_rows: int, to: ConsumedRowsBuilder) -> None:
-        counted = 0
-        for piece in self.pieces():
-            if counted >= num_rows:
-                return
-            missing = num_rows - counted
-            if piece.wanted is None:
-                end_row = min(piece.end_row, piece.first_row + missing)
-                to.add_range(piece.block, piece.first_row, end_row)
-                counted += end_row - piece.first_row
+        for piece in self.pieces(0, num_rows):
+            if piece.mask is None:
+                to.add_range(piece.block, piece.first_row, piece.end_row)
             else:
-                rows = piece.first_row + np.flatnonzero(piece.wanted)[:missing]
+                rows = piece.first_row + np.flatnonzero(piece.mask)
                 to.add(np.full(len(rows), piece.block), rows)
-                counted += len(rows)
 
     def add_rows(self, rows: Int64Array, to: ConsumedRowsBuilder) -> None:
         """`rows` are numbers of rows in this order."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -107,11 +107,8 @@ class ScannedParquet(ScannedFiles):
         string_bytes = self.sample.string_bytes if has_strings else {}
         needs = []
         for group in self.groups:
-            decoded_bytes, page_bytes, max_page_bytes = (
-                group.number_bytes,
-                group.page_bytes,
-                group.max_page_bytes,
-            )
+            decoded_bytes, max_page_bytes = group.number_bytes, group.max_page_bytes
+            page_bytes = group.page_bytes
             max_row_bytes = 1 + group.number_bytes / group.num_rows
             for chunk in group.strings:
                 mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
@@ -134,11 +131,11 @@ class ScannedParquet(ScannedFiles):
     def min_bytes(self) -> int:
         """To a KiB; row groups are decoded in parts, unless they fit whole sooner."""
         low, high = 0, 1
-        while not _split(self.needs, high * KIB).does_fit:
+        while not _split(self.needs, high * KIB)[0]:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if _split(self.needs, middle * KIB).does_fit else (middle, high)
+            low, high = (low, middle) if _split(self.needs, middle * KIB)[0] else (middle, high)
         return high * KIB
 
     @cached_property
@@ -160,17 +157,13 @@ class ScannedParquet(ScannedFiles):
         return ParquetDecoder(self, share)
 
 
-def scan_parquet(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Read all footers, and check that every file has the columns and the types of the first.
 
     A file without rows has nothing to disagree with: writers often know no types for it.
     """
     schema: pa.Schema | None = None
-    columns, first_path = wanted.columns, files[0].path
+    columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
     marks: list[Fingerprint] = []
     for file_index, file in enumerate(files):
@@ -188,17 +181,11 @@ def scan_parquet(
     return ScannedParquet(tuple(files), tuple(marks), schema, tuple(groups))
 
 
-class _Split(NamedTuple):
-    """Which row groups are decoded whole, and what any one in work may need."""
+def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
+    """Whether the share is enough, up to which size row groups are decoded whole, and what any one in work may need.
 
-    does_fit: bool
-    max_whole_bytes: int
-    """Row groups that take more are decoded in parts."""
-    max_needed_bytes: int
-
-
-def _split(needs: Sequence[Needs], limit_bytes: int) -> _Split:
-    """As many row groups whole as any two neighbours fit the share, whatever their order."""
+    As many row groups whole as any two neighbours fit the share, whatever their order; -1: none.
+    """
     by_size = sorted(needs, key=lambda need: need.decoded_bytes)
     parts_bytes = [need.parts(limit_bytes)[2] for need in by_size]
     # What those from each one on need in parts, and what those up to each one need whole.
@@ -208,8 +195,8 @@ def _split(needs: Sequence[Needs], limit_bytes: int) -> _Split:
         retained_bytes = by_size[num_whole - 1].decoded_bytes
         needed_bytes = max(largest_whole[num_whole], largest_parts[num_whole])
         if retained_bytes <= _MAX_WHOLE_BYTES and retained_bytes + needed_bytes <= limit_bytes:
-            return _Split(True, retained_bytes, needed_bytes)
-    return _Split(largest_parts[0] <= limit_bytes, -1, largest_parts[0])
+            return True, retained_bytes, needed_bytes
+    return largest_parts[0] <= limit_bytes, -1, largest_parts[0]
 
 
 class ParquetDecoder(BlockDecoder):
@@ -223,16 +210,14 @@ class ParquetDecoder(BlockDecoder):
         self._share = share
         self._names = scanned.columns.names
         limit_bytes = share.limit_bytes
-        split = _split(scanned.needs, limit_bytes)
-        if not split.does_fit:
-            pairs = zip(scanned.groups, scanned.needs, strict=True)
-            group, need = max(pairs, key=lambda pair: pair[1].parts(limit_bytes)[2])
-            raise self._too_large(group, need.parts(limit_bytes)[2])
-        self._max_whole_bytes = split.max_whole_bytes
-        spare_bytes = limit_bytes - split.max_needed_bytes - max(0, split.max_whole_bytes)
+        does_fit, self._max_whole_bytes, needed_bytes = _split(scanned.needs, limit_bytes)
+        if not does_fit:
+            sizes = [need.parts(limit_bytes)[2] for need in scanned.needs]
+            raise self._too_large(scanned.groups[sizes.index(max(sizes))], max(sizes))
+        spare_bytes = limit_bytes - needed_bytes - self._max_whole_bytes
         # Without whole row groups nothing is retained.
         self._lease = RollingLease(
-            share, limit_bytes if split.max_whole_bytes < 0 else split.max_needed_bytes + spare_bytes // 2
+            share, limit_bytes if self._max_whole_bytes < 0 else needed_bytes + spare_bytes // 2
         )
         self._opened: dict[int, OpenParquet] = {}
 
@@ -243,9 +228,19 @@ class ParquetDecoder(BlockDecoder):
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         group, need = self._scanned.groups[block], self._scanned.needs[block]
-        opened = self._open(group)
+        file = self._scanned.files[group.file_index]
+        # Some files stay open, since reading a footer again may cost as much as a row group.
+        opened = self._opened.pop(group.file_index, None)
+        if opened is None:
+            if len(self._opened) == _MAX_OPEN_FILES:
+                self._opened.pop(next(iter(self._opened))).close()
+            opened = OpenParquet(file)
+        self._opened[group.file_index] = opened
+        is_there = group.index < opened.metadata.num_row_groups
+        if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
+            raise DataError(f"{file.path}: has changed while it was being read")
         end = 0
-        with reading_file(self._scanned.files[group.file_index]):
+        with reading_file(file):
             is_whole = need.decoded_bytes <= self._max_whole_bytes
             # Where batches end follows from the row group alone, so that a run that continues cuts as before.
             for batch in self._whole(opened, group, need) if is_whole else self._parts(opened, group, need):
@@ -268,7 +263,7 @@ class ParquetDecoder(BlockDecoder):
         with opened.holding(group.index, names if need.held_bytes else ()):
             for start in range(0, len(names), size):
                 some = names[start : start + size]
-                table = opened.read_row_group(group.index, columns=some, use_threads=self.in_hurry)
+                table = opened.read_row_group(group.index, columns=some, use_threads=self.use_threads)
                 columns.update({name: table.column(name) for name in some})
                 num_bytes += table.nbytes
                 del table
@@ -304,7 +299,13 @@ class ParquetDecoder(BlockDecoder):
                     if extra_bytes > 0:
                         if not self._lease.grow(extra_bytes):
                             if batch.num_rows == 1:
-                                raise self._row_too_large(group, group.first_row + done, batch.nbytes)
+                                path, size = self._scanned.files[group.file_index].path, batch.nbytes
+                                raise BudgetExceeded(
+                                    f"{path}: row {group.first_row + done} takes {format_size(size)} in memory, and "
+                                    f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
+                                    f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or "
+                                    "shorten the row"
+                                )
                             rows = max(1, min(rows, batch.num_rows) // _SHRINK)
                             break
                         leased_bytes += extra_bytes
@@ -319,24 +320,3 @@ class ParquetDecoder(BlockDecoder):
             f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
             "smaller row groups (penstock rewrite)"
         )
-
-    def _row_too_large(self, group: RowGroup, row: int, row_bytes: int) -> BudgetExceeded:
-        return BudgetExceeded(
-            f"{self._scanned.files[group.file_index].path}: row {row} takes {format_size(row_bytes)} in memory, and "
-            f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
-            f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
-        )
-
-    def _open(self, group: RowGroup) -> OpenParquet:
-        """The file of a row group; some stay open, since reading a footer again may cost as much as a group."""
-        file = self._scanned.files[group.file_index]
-        opened = self._opened.pop(group.file_index, None)
-        if opened is None:
-            if len(self._opened) == _MAX_OPEN_FILES:
-                self._opened.pop(next(iter(self._opened))).close()
-            opened = OpenParquet(file)
-        self._opened[group.file_index] = opened
-        is_there = group.index < opened.metadata.num_row_groups
-        if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
-            raise DataError(f"{file.path}: has changed while it was being read")
-        return opened

@@ -212,53 +212,41 @@ def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[R
                 names = schema.names[start : start + _SAMPLED_COLUMNS]
                 batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
                 for name in names:
-                    num_bytes, mean, peak = _measure(batch.column(name), schema.field(name).type)
+                    array: Any = batch.column(name)
+                    ends: Any
+                    ends, dictionary_bytes = _string_ends(array)
+                    if ends is None or pa.types.is_dictionary(schema.field(name).type):
+                        ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
+                    # Indices into a dictionary take as much as the offsets of strings.
+                    num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
                     all_bytes += num_bytes * group.num_rows / batch.num_rows
-                    old_mean, old_peak = strings.get(name, (0.0, 0.0))
-                    strings[name] = max(old_mean, mean), max(old_peak, peak)
+                    window = min(_SAMPLED_ROWS, batch.num_rows)
+                    found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
+                    known = strings.get(name, found)
+                    strings[name] = max(known[0], found[0]), max(known[1], found[1])
         all_rows += group.num_rows
     return Sample(all_bytes / max(1, all_rows), strings)
 
 
-def _measure(array: Any, given_type: Any) -> tuple[int, float, float]:
-    """Bytes of an array as it is given out, and of its strings in a row: the mean and the most."""
-    num_rows = max(1, len(array))
-    ends, dictionary_bytes = _string_ends(array)
-    if pa.types.is_dictionary(given_type):
-        mean = dictionary_bytes / num_rows
-        return array.nbytes, mean, mean
-    if ends is None:
-        return array.nbytes, 0.0, 0.0
-    window = min(_SAMPLED_ROWS, num_rows)
-    peak = int((ends[window:] - ends[:-window]).max()) / window
-    # Indices into a dictionary take as much as the offsets of strings.
-    extra_bytes = int(ends[-1]) - dictionary_bytes if array.type != given_type else 0
-    return array.nbytes + extra_bytes, int(ends[-1]) / num_rows, peak
-
-
 def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:
-    """Bytes of the strings in the first 0, 1, 2, ... values (None: there are none), and of dictionaries."""
+    """Bytes of coded strings in the first 0, 1, 2, ... values (None: there are none), and of their dictionaries."""
     types = pa.types
     if types.is_map(array.type):
         found = [_string_ends(array.keys), _string_ends(array.items)]
         ends: Any = sum(ends for ends, _ in found if ends is not None)
         has_strings = any(ends is not None for ends, _ in found)
-        return ends[np.asarray(array.offsets)] if has_strings else None, sum(size for _, size in found)
+        return ends[np.asarray(array.offsets)] if has_strings else None, found[0][1] + found[1][1]
     is_fixed = types.is_fixed_size_list(array.type)
     if is_fixed or types.is_list(array.type) or types.is_large_list(array.type):
         ends, dictionary_bytes = _string_ends(array.values)
-        if is_fixed:
-            starts = np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size
-        else:
-            starts = np.asarray(array.offsets)
+        starts = np.arange(len(array) + 1) * array.type.list_size if is_fixed else np.asarray(array.offsets)
         return None if ends is None else ends[starts], dictionary_bytes
-    is_coded = types.is_dictionary(array.type)
-    dictionary_bytes = int(array.dictionary.nbytes) if is_coded else 0
-    kind = array.type.value_type if is_coded else array.type
+    if not types.is_dictionary(array.type):
+        return None, 0
+    kind, dictionary_bytes = array.type.value_type, int(array.dictionary.nbytes)
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)):
         return None, dictionary_bytes
-    lengths = pc.binary_length(array.dictionary if is_coded else array)
-    lengths = pc.take(lengths, array.indices) if is_coded else lengths
+    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
     ends = np.zeros(len(array) + 1, np.int64)
     np.cumsum(np.asarray(pc.fill_null(lengths, 0)), out=ends[1:])
     return ends, dictionary_bytes

@@ -24,7 +24,7 @@ START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint kee
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
 _OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
 _ENOUGH_WAITING = 2
-"""Batches that wait: with so many, decoding need not hurry."""
+"""With so many batches waiting, one core is enough to decode the next."""
 
 
 class RollingLease:
@@ -214,8 +214,8 @@ class BlockStream(RecordStream):
                 done = 0
                 for rows in batches:
                     batch = with_row_ids(rows, file_index, first_row + done)
-                    if piece.wanted is not None:
-                        batch = batch.filter(pa.array(piece.wanted[done : done + rows.num_rows]))
+                    if piece.mask is not None:
+                        batch = batch.filter(pa.array(piece.mask[done : done + rows.num_rows]))
                     done += rows.num_rows
                     self._row += batch.num_rows
                     if batch.num_rows:
@@ -223,7 +223,7 @@ class BlockStream(RecordStream):
 
     def _decode(self, decoder: BlockDecoder, piece: Piece) -> Iterator[pa.RecordBatch]:
         # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
-        decoder.in_hurry = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
+        decoder.use_threads = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
         return decoder.batches(piece.block, piece.first_row, piece.end_row)
 
 

@@ -2,7 +2,7 @@
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -45,8 +45,8 @@ class ReadRequest:
 class BlockDecoder(Protocol):
     """Decodes blocks of one data set; what it holds is leased from its share."""
 
-    in_hurry: bool = False
-    """Whether somebody waits for the next batch: then a decoder that can use more cores does."""
+    use_threads: bool = False
+    """Whether to decode on all cores, where the format can: somebody waits for the next batch."""
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
         """Rows of a block, counted from 0 in it: the requested columns, in batches of any size.
@@ -103,24 +103,20 @@ class ScannedFiles(ABC):
         return self.blocks.total_rows
 
 
-class ScanFormat(Protocol):
-    """How a format is scanned: what a module of this package offers under its dataset type."""
-
-    def __call__(
-        self, reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest
-    ) -> ScannedFiles: ...
+ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]
+"""How a format is scanned: what a module of this package offers under its dataset type."""
 
 
-def scan_files(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
+def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Look at the files once: footers, headers, indexes and a few rows."""
     refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
-    if wanted.columns is not None and not wanted.columns:
+    if request.columns is not None and not request.columns:
         raise DataError(f"{files[0].path}: no column is wanted; name features or label_fields")
     for file in files:
         if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
-    return READERS.get(dataset_type)(reading, files, wanted)
+    return READERS.get(dataset_type)(reading, files, request)
 
 
 def refuse_hdf5(files: Sequence[DataFile]) -> None:
